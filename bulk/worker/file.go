@@ -16,8 +16,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// inFile is how many items of one file are on their way. One file alone does not fill a process whose
-// Bigtable answers slowly; four do, and an engine gives a process at least as many as it has slots.
+// inFile bounds the calls in flight for one file. Where Bigtable answers slowly, four files at once
+// reach the bound of the process; an engine runs a file in each of its slots.
 const inFile = 256
 
 // Done is what became of a file.

@@ -21,13 +21,13 @@ import (
 // Place is where an order is, and how a process reaches what the order names. Engines log it, and
 // show it on their pages: it contains no mapping and no secret.
 type Place struct {
-	Project, Instance, Profile string // of Bigtable; Profile must be that of the order
+	Project, Instance, Profile string // of Bigtable; Profile must be the one that the order names
 	Pipeline, Table            string
 	Order                      string // id: a job never goes on under a later order
 
 	Export    string // where a copy of the export is, in place of the order's URL; "": there
 	AWSRegion string // of s3:// URLs that name none; "": the environment's
-	Scratch   string // folder for the file that is read; "": that of the system
+	Scratch   string // folder for the file that is read; "": the system's
 
 	Endpoint   string // of Bigtable, for tests; "": the service
 	S3Endpoint string // of S3, for tests; "": the service

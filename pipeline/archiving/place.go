@@ -19,7 +19,7 @@ type Place struct {
 	Subject Publisher
 	Once    *Once // shared by all tables; needed with Objects
 
-	Scratch string        // directory in which objects are built; "": that of the system
+	Scratch string        // directory in which objects are built; "": the system's
 	Roll    time.Duration // how long an event waits for its object at most, where little is deleted
 	CutAt   int64         // bytes of events in the stream that make one object
 	Letters bool          // when the stream is full, events become dead letters, in place of holding the mark

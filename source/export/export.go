@@ -25,7 +25,7 @@ type Want struct {
 	// none.
 	Source  *source.Source
 	Known   *Known // what is known of the export already: DynamoDB is not asked
-	Scratch string // folder for copies of data files while they are read; "": that of the system
+	Scratch string // folder for copies of data files while they are read; "": the system's
 }
 
 // Known is what a process needs of DynamoDB to read an export that another process has opened and

@@ -43,7 +43,7 @@ var engines = []string{"prism", "flink", "spark", "dataflow", "universal"}
 
 const usage = `replicator-bulk copy --pipeline P --table T --bigtable PROJECT/INSTANCE [--runner ENGINE] [-- FLAGS]
 
-FLAGS are those of Beam and of the engine.
+FLAGS are flags of Beam and of the engine.
 
 Copies an export of a table under the order that the daemon has opened for it (docs/bulk.md).
 Exit codes: 0 every file is copied, 1 some are not, 2 usage, 3 there is no open order.
@@ -120,7 +120,7 @@ func parse(args []string, stderr io.Writer) (*command, error) {
 	own.StringVar(&c.place.Pipeline, "pipeline", "", "`name` of the pipeline")
 	own.StringVar(&c.place.Table, "table", "", "`name` of the source table")
 	own.StringVar(&instance, "bigtable", "", "`PROJECT/INSTANCE` of the target")
-	own.StringVar(&c.place.Profile, "app-profile", "", "app `profile` to find the order with, which names that of writes")
+	own.StringVar(&c.place.Profile, "app-profile", "", "app `profile` with which the order is found; the order names the profile for writes")
 	own.StringVar(&c.runner, "runner", engines[0], "`engine`: "+strings.Join(engines, ", "))
 	own.BoolVar(&c.dryRun, "dry-run", false, "check order, mapping and export, and print what would be copied")
 	own.StringVar(&c.place.Export, "export", "", "`URL` of a copy of the export, as workers reach it: gs://bucket/prefix")
