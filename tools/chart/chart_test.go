@@ -34,6 +34,7 @@ var cases = map[string]func(t *testing.T, r *release){
 	"private-image.yaml":        privateImage,
 	"openshift.yaml":            openShift,
 	"platform.yaml":             platform,
+	"rehearsals.yaml":           rehearsals,
 }
 
 func TestEachFileOfValues(t *testing.T) {

@@ -23,12 +23,23 @@ func every(t *testing.T, r *release) {
 	probed(t, r.pod.Spec)
 	selected(t, r)
 	referred(t, r, r.pod.Spec)
-	if r.job != nil {
-		restricted(t, &r.job.Spec.Template)
-		mounted(t, r.job.Spec.Template.Spec, false)
-		referred(t, r, r.job.Spec.Template.Spec)
+	for _, pod := range r.others() {
+		restricted(t, &pod)
+		mounted(t, pod.Spec, false)
+		referred(t, r, pod.Spec)
 	}
 	accepted(t, r)
+}
+
+// others returns the pods that do not replicate: the schema Job's and those of rehearsals.
+func (r *release) others() (pods []corev1.PodTemplateSpec) {
+	if r.job != nil {
+		pods = append(pods, r.job.Spec.Template)
+	}
+	for _, c := range r.crons {
+		pods = append(pods, c.Spec.JobTemplate.Spec.Template)
+	}
+	return pods
 }
 
 // restricted lets the code of the admission controller judge a pod by the profile "restricted",
@@ -99,7 +110,7 @@ func probed(t *testing.T, pod corev1.PodSpec) {
 	}
 }
 
-// selected asserts that each selector finds what it is for, and never the pod of the schema Job.
+// selected asserts that each selector finds what it is for, and never another pod.
 func selected(t *testing.T, r *release) {
 	t.Helper()
 	own := set(r.pod.Labels)
@@ -121,8 +132,10 @@ func selected(t *testing.T, r *release) {
 		if !selector.Matches(own) {
 			t.Errorf("%s looks for %s, the pod has %v", what, selector, own)
 		}
-		if r.job != nil && selector.Matches(set(r.job.Spec.Template.Labels)) {
-			t.Errorf("%s finds the pod of the schema Job", what)
+		for _, pod := range r.others() {
+			if selector.Matches(set(pod.Labels)) {
+				t.Errorf("%s finds the pod %v", what, pod.Labels)
+			}
 		}
 	}
 	if r.service.Spec.ClusterIP != corev1.ClusterIPNone || !r.service.Spec.PublishNotReadyAddresses {

@@ -39,6 +39,9 @@ func TestMistakesInValuesAreRefused(t *testing.T) {
 		{"environment.yaml", "terminationGracePeriodSeconds=null", "which the chart cannot read"},
 
 		{embedded, "replicas=2", "the embedded log has one writer"},
+		{embedded, "rehearsals[0].name=x,rehearsals[0].schedule=y,rehearsals[0].tables={Products}", "the embedded log can be reached"},
+		{"rehearsals.yaml", "rehearsals[0].name=A_B", "/rehearsals/0/name"},
+		{"rehearsals.yaml", "rehearsals[0].tabels={x}", "'tabels' not allowed"},
 		{"archive-only.yaml", "schemaJob.enabled=true", "no table in config.tables has a target"},
 
 		// The schema.

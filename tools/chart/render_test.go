@@ -61,6 +61,7 @@ type release struct {
 	statefulSet *appsv1.StatefulSet
 	deployment  *appsv1.Deployment
 	job         *batchv1.Job
+	crons       map[string]batchv1.CronJob
 	pdb         *policyv1.PodDisruptionBudget
 	monitor     *monitoringv1.ServiceMonitor
 	rule        *monitoringv1.PrometheusRule
@@ -76,7 +77,7 @@ func decode(t *testing.T, text string) *release {
 	t.Helper()
 	r := &release{
 		maps: map[string]corev1.ConfigMap{}, accounts: map[string]corev1.ServiceAccount{},
-		policies: map[string]networkingv1.NetworkPolicy{}, kinds: map[string]int{},
+		policies: map[string]networkingv1.NetworkPolicy{}, crons: map[string]batchv1.CronJob{}, kinds: map[string]int{},
 	}
 	for doc := range strings.SplitSeq(text, "\n---\n") {
 		var head struct{ Kind string }
@@ -135,6 +136,10 @@ func (r *release) add(kind string, doc []byte) (err error) {
 		r.deployment, err = strict[appsv1.Deployment](doc)
 	case "Job":
 		r.job, err = strict[batchv1.Job](doc)
+	case "CronJob":
+		c, err := strict[batchv1.CronJob](doc)
+		r.crons[c.Name] = *c
+		return err
 	case "PodDisruptionBudget":
 		r.pdb, err = strict[policyv1.PodDisruptionBudget](doc)
 	case "ServiceMonitor":
