@@ -190,12 +190,31 @@ code=0; replicator verify --differences differences.jsonl || code=$?
 code=0; said=$(replicator explain --key '{"pk":"hats","sk":"cap"}') || code=$?
 [ $code -eq 4 ] || fail "explain of a wrong cell: exit $code, want 4: $said"
 echo "$said" | grep -q 'different' || fail "explain: $said"
+code=0; replicator cutover --table Products --quiet 2s --rehearse --json >refused.json || code=$?
+[ $code -eq 4 ] || fail "rehearsal with a wrong cell: exit $code, want 4: $(cat refused.json)"
+jq -e '.refusals[0] | test("differ")' refused.json >/dev/null || fail "rehearsal with a wrong cell: $(cat refused.json)"
 advance 2m # a repair is written one minute back, and the item is younger than that
 replicator status --wait applied=now --timeout 60s
 replicator repair --from differences.jsonl --dry-run
 replicator repair --from differences.jsonl
 replicator verify
 row | grep -q '"5"' || fail "not repaired: $(row)"
+
+begin 'cutover --rehearse: nothing refuses, nothing is left'
+replicator pause --table Products
+code=0; replicator cutover --table Products --quiet 2s --rehearse --json >refused.json || code=$?
+[ $code -eq 4 ] || fail "rehearsal of a paused table: exit $code, want 4: $(cat refused.json)"
+jq -e '.refusals[0] | test("paused")' refused.json >/dev/null || fail "rehearsal of a paused table: $(cat refused.json)"
+replicator resume --table Products
+replicator status --wait applied=now --timeout 60s
+files() { find . -type f ! -path './tailrace-data/nats/*' ! -name rehearsal.json; }
+before=$(files | sort)
+replicator cutover --table Products --quiet 2s --rehearse
+replicator cutover --table Products --quiet 2s --rehearse --json >rehearsal.json
+jq -e '.refusals==[] and .items==1 and .write_stop_s>=2' rehearsal.json >/dev/null || fail "rehearsal: $(cat rehearsal.json)"
+replicator cutover --check rehearsal.json && fail 'a rehearsal is taken for a certificate'
+[ "$(files | sort)" = "$before" ] || fail "before: $before, after: $(files)"
+replicator status --json | jq -e '.tables[0].state=="running" and .rehearsals[0].refusals==[]' >/dev/null
 
 begin 'cutover: fence, certificate, check'
 replicator cutover --table Products --quiet 2s --out certificate.json
