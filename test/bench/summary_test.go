@@ -46,6 +46,8 @@ func BenchmarkSummary(b *testing.B) {
 			cpu.text("%.1f"), cpu.median/spread(base, figures.ofCPU).median, peak.text("%.0f"))
 	}
 	_ = w.Flush()
+	rehearsed, made := measureStops(b)
+	fmt.Fprintf(&text, "\nwrite stop of a cutover: %.1f s rehearsed, %.1f s real: %.2f\n", rehearsed, made, made/rehearsed)
 	_, _ = os.Stdout.WriteString(text.String()) // b.Log cuts it
 	b.ReportMetric(0, "ns/op")
 }

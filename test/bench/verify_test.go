@@ -1,16 +1,11 @@
 package bench
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"fmt"
-	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime/debug"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -66,7 +61,7 @@ func (l copyLoad) verify(b *testing.B) {
 	for _, server := range []string{"emulator", "replies"} {
 		l.compared(b, server, dir, bin, config, environment(front.address))
 	}
-	certified := cutOver(b, dir, env, bin, config)
+	_, certified := cutOver(b, dir, env, bin, config, func() {})
 	b.StopTimer()
 	stop(b, cmd)
 	b.ReportMetric(certified.Seconds(), "s_to_certificate")
@@ -116,34 +111,4 @@ func command(b *testing.B, dir string, env []string, bin string, args ...string)
 			peak = max(peak, peakMemory(b, cmd.Process.Pid))
 		}
 	}
-}
-
-// cutOver cuts the table over and returns the time from the end of the quiet period until the
-// command has ended.
-func cutOver(b *testing.B, dir string, env []string, bin, config string) time.Duration {
-	b.Helper()
-	cmd := exec.Command(bin, "cutover", "--table", sourceName(0), "--quiet", "5s", "--out",
-		filepath.Join(dir, "certificate.json"), "-c", config)
-	cmd.Dir, cmd.Env = dir, env
-	pipe, err := cmd.StderrPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	cmd.Stdout = io.Discard
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	var all strings.Builder
-	quiet := time.Time{}
-	for lines := bufio.NewScanner(pipe); lines.Scan(); {
-		fmt.Fprintln(&all, time.Now().Format("05.000"), lines.Text())
-		if strings.HasPrefix(lines.Text(), "Nothing was written for") {
-			quiet = time.Now()
-		}
-	}
-	if err := cmd.Wait(); err != nil || quiet.IsZero() {
-		b.Fatalf("cutover: %v\n%s", err, &all)
-	}
-	b.Logf("\n%s", &all)
-	return time.Since(quiet)
 }
