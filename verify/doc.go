@@ -33,7 +33,9 @@
 //	judge.go     compares an item with its rows
 //	cells.go     lists the cells in which they differ
 //	full.go      all items with all rows: reads the source in parts
+//	ranges.go    the same on the machines of a distributed engine: one range of the target, and the findings of all
 //	merge.go     the merge of Full
+//	projection.go the records of the items, by row
 //	findings.go  what Full found, on disk
 //	openlist.go  the list of what is not proven equal, in a file of mode 0600, because it names rows and keys
 //	shared.go    names of package guarded that this package shares with its callers

@@ -208,7 +208,12 @@ func (c *collector) Unproven(kind Kind, row []byte, h *guarded.Held) error {
 		c.counts.Unproven++
 		return c.cells.Add(openOfCell(kind, row, h, ""))
 	}
-	c.rows.Add(extsort.Record{Row: row, Name: columnName(h.Family, h.Qualifier)})
+	return c.addUnowned(row, h.Family, h.Qualifier)
+}
+
+// addUnowned adds a cell whose owner cannot be determined.
+func (c *collector) addUnowned(row []byte, family string, qualifier []byte) error {
+	c.rows.Add(extsort.Record{Row: row, Name: columnName(family, qualifier)})
 	if c.rows.Full() {
 		return c.rows.Save("", nil, false)
 	}

@@ -70,6 +70,7 @@ type full struct {
 	tables   []Table
 	target   Target
 	families *guarded.Families
+	inRange  bool // the records come from elsewhere: CompareRange
 
 	mu     sync.Mutex
 	counts Counts // of pages read by this process, for the progress
@@ -160,7 +161,7 @@ func (f *full) projectPart(ctx context.Context, store *extsort.Store, number, ta
 	if err != nil {
 		return err
 	}
-	r := &partReader{full: f, table: table, to: w, p: guarded.NewProjector(f.families, &f.tables[table])}
+	r := &partReader{full: f, table: table, to: w, p: newProjection(f.families, f.tables)}
 	if err := decodeNote(w.Part(), &r.note); err != nil {
 		return err
 	}
@@ -196,27 +197,19 @@ type partReader struct {
 	full  *full
 	table int
 	to    *extsort.Writer
-	p     *guarded.Projector
+	p     *Projection
 	note  note
-	name  []byte
 }
 
 func (r *partReader) addPage(items [][]byte, requested, answered change.Millis) error {
 	page := note{Items: int64(len(items)), Began: requested, Answered: answered}
 	for _, raw := range items {
-		rows, err := r.p.Rows(raw)
-		r.name = itemRow(r.name[:0], item{Table: r.table})
-		r.name = append(r.name, r.p.Key()...)
-		if guarded.IsRefusal(err) {
-			page.Refused++
-			r.to.Add(extsort.Record{Name: r.name}) // no row of a table has an empty key
-			continue
-		}
+		refused, err := r.p.Records(r.table, raw, r.to.Add)
 		if err != nil {
 			return err
 		}
-		for i := range rows {
-			r.to.Add(extsort.Record{Row: rows[i].Key, Name: r.name, Value: r.p.Encode(&rows[i])})
+		if refused {
+			page.Refused++
 		}
 	}
 	var all Counts
@@ -287,6 +280,9 @@ func (f *full) collect(found *Findings, counts *Counts) (*collector, error) {
 // partCounts adds up the notes of all parts, and of the parts of each table.
 func (f *full) partCounts(store *extsort.Store) (c Counts, byTable []Counts, err error) {
 	byTable = make([]Counts, len(f.tables))
+	if f.inRange {
+		return c, byTable, nil // who reads the items counts them
+	}
 	number := 0
 	for i := range f.tables {
 		for range f.tables[i].Parts {

@@ -92,8 +92,8 @@ var steps = map[step]string{
 	stepNoTable:  "`replicator check`",
 	stepPaused:   "`replicator resume --table {table}`",
 	stepHealing:  "wait; `replicator status --watch` shows the progress",
-	stepHealingRefused: "`replicator explain --table {table} --key NAME=…` says why one is refused; change the items or the " +
-		"mapping, and the comparison ends by itself",
+	stepHealingRefused: "`replicator explain --table {table} --key NAME=…` says why one is refused; change the items " +
+		"or the mapping, and the comparison ends by itself",
 	stepBehind: "stop the writers; `replicator cutover --undo` lets Bigtable have them, then cut over again",
 	stepBehindCertified: "let the writers write to Bigtable, and carry these items over by the application " +
 		"(`replicator status --table {table}` names their hashes)",

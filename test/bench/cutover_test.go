@@ -59,7 +59,8 @@ func measureStops(b *testing.B) (rehearsed, made float64) {
 	writer.Go(func() { l.change(b, sb, stopped) })
 	run(b, dir, env, bin, "verify", "--for-cutover", "-c", config)
 	<-time.After(time.Minute) // of writes
-	out, _, _ := command(b, dir, env, bin, "cutover", "--table", sourceName(0), "--quiet", "5s", "--rehearse", "--json", "-c", config)
+	out, _, _ := command(b, dir, env, bin, "cutover", "--table", sourceName(0), "--quiet", "5s",
+		"--rehearse", "--json", "-c", config)
 	var r struct {
 		WriteStop float64 `json:"write_stop_s"`
 	}

@@ -43,6 +43,21 @@ func (t *BigtableTarget) ScanFrom(ctx context.Context, start string, f func(*Row
 	return t.read(ctx, bigtable.GuardedRead{Start: start}, f)
 }
 
+// Range returns a Target whose Scan reads the rows from start on and before end; "" is the end of the
+// table.
+func (t *BigtableTarget) Range(start, end string) Target { return &rangeTarget{t, start, end} }
+
+// rangeTarget is a part of a BigtableTarget.
+type rangeTarget struct {
+	*BigtableTarget
+	start, end string
+}
+
+// Scan implements Target.
+func (t *rangeTarget) Scan(ctx context.Context, f func(*Row) error) error {
+	return t.read(ctx, bigtable.GuardedRead{Start: t.start, End: t.end}, f)
+}
+
 // Lookup implements Target.
 func (t *BigtableTarget) Lookup(ctx context.Context, keys []string, f func(*Row) error) error {
 	if len(keys) == 0 {
