@@ -1,12 +1,14 @@
 package delegation
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/transform"
 )
 
 // Format is the format of orders, beats and marks, and the highest that this build reads.
@@ -82,6 +84,19 @@ type Mapping struct {
 	TTLAttr string           `json:"ttl_attr,omitempty"` // TTL attribute
 	Hash    string           `json:"hash"`               // of the compiled program, in hexadecimal
 	Kept    json.RawMessage  `json:"kept"`               // transform.Kept
+}
+
+// MappingOf returns the mapping of a compiled program.
+func MappingOf(p *transform.Program) (Mapping, error) {
+	kept, err := p.Keep()
+	if err != nil {
+		return Mapping{}, err
+	}
+	hash, of := p.Hash(), p.Table()
+	return Mapping{
+		Table: of.Source, Schema: of.Schema, View: of.View, TTLAttr: of.TTLAttr, Hash: hex.EncodeToString(hash[:]),
+		Kept: kept,
+	}, nil
 }
 
 // Heartbeats are the partition keys of a table's heartbeats: heartbeat.Keys.

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"cmp"
 	"context"
-	"encoding/hex"
 	"fmt"
 	"slices"
 
@@ -79,15 +78,11 @@ func (t *table) planOrder() (*delegation.Order, error) {
 		Heartbeats: delegation.Heartbeats{Prefix: t.Heartbeat.Keys.Prefix, List: t.Heartbeat.Keys.List},
 	}
 	for _, p := range append([]*transform.Program{t.row.Program}, sharing...) {
-		kept, err := p.Keep()
+		m, err := delegation.MappingOf(p)
 		if err != nil {
 			return nil, err
 		}
-		hash, of := p.Hash(), p.Table()
-		o.Mappings = append(o.Mappings, delegation.Mapping{
-			Table: of.Source, Schema: of.Schema, View: of.View, TTLAttr: of.TTLAttr, Hash: hex.EncodeToString(hash[:]),
-			Kept: kept,
-		})
+		o.Mappings = append(o.Mappings, m)
 	}
 	slices.SortFunc(o.Mappings, func(a, b delegation.Mapping) int { return cmp.Compare(a.Table, b.Table) })
 	return o, nil

@@ -19,7 +19,9 @@ type Projection struct {
 }
 
 // NewProjection returns a projection of the tables of a target.
-func NewProjection(tables []Table) *Projection { return newProjection(guarded.FamiliesOf(tables), tables) }
+func NewProjection(tables []Table) *Projection {
+	return newProjection(guarded.FamiliesOf(tables), tables)
+}
 
 func newProjection(f *guarded.Families, tables []Table) *Projection {
 	return &Projection{families: f, tables: tables, p: make([]*guarded.Projector, len(tables))}

@@ -164,7 +164,7 @@ func (j *Joined) Add(r io.Reader) error {
 		var err error
 		switch {
 		case l.Item != nil && l.Item.Table >= 0 && l.Item.Table < len(j.found.tables):
-			err = j.into.Candidate(l.Item.Kind, item{l.Item.Table, string(l.Item.Key)}, l.Item.Row)
+			err = j.into.Candidate(l.Item.Kind, item{Table: l.Item.Table, Key: string(l.Item.Key)}, l.Item.Row)
 		case l.Cell != nil:
 			err = j.into.cells.Add(*l.Cell)
 		case l.Owner != nil:

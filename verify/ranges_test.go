@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,7 +35,9 @@ func (e *engine) inRanges(splits ...string) (written [][]byte) {
 						at++
 					}
 					for range 2 {
-						records[at] = append(records[at], Record{bytes.Clone(r.Row), bytes.Clone(r.Name), bytes.Clone(r.Value)})
+						records[at] = append(records[at], Record{
+							Row: bytes.Clone(r.Row), Name: bytes.Clone(r.Name), Value: bytes.Clone(r.Value),
+						})
 					}
 				})
 				if err != nil {
@@ -141,7 +144,8 @@ func TestFindingsThatAreCutOffAreRefused(t *testing.T) {
 	}
 	lines := strings.SplitAfter(string(text), "\n")
 	for i := range lines[:len(lines)-1] {
-		if _, err := e.joined([]byte(strings.Join(append(append([]string{}, lines[:i]...), lines[i+1:]...), ""))); err == nil {
+		rest := strings.Join(slices.Delete(slices.Clone(lines), i, i+1), "")
+		if _, err := e.joined([]byte(rest)); err == nil {
 			t.Errorf("without line %d they are taken for all", i)
 		}
 	}

@@ -105,6 +105,23 @@ func (r *reading) batch(ctx context.Context, rows bigtable.RowSet) (n int, last 
 	return n, last, err
 }
 
+// SplitKeys returns keys that divide the rows of a table into parts of about the same size, in order.
+// There may be none. Source:
+// https://cloud.google.com/bigtable/docs/reference/data/rpc/google.bigtable.v2#samplerowkeysrequest
+func (c *Client) SplitKeys(ctx context.Context, target string) ([]string, error) {
+	data, err := c.dataClient(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read split keys: %w", err)
+	}
+	keys, err := data.Open(target).SampleRowKeys(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read split keys: %w", orInterrupted(ctx, err))
+	}
+	keys = slices.DeleteFunc(keys, func(key string) bool { return key == "" }) // the end of the table
+	slices.Sort(keys)
+	return slices.Compact(keys), nil
+}
+
 // parts divides a table into parts of about rowsPerRead rows, by keys that Bigtable names as good
 // places to split it. Without parts a call reads to the end of what is asked for, and emulators
 // collect all these rows before they send the first one: their work for a table would grow with its
