@@ -22,7 +22,9 @@
 //	draw.go           draws items of a table about evenly
 //	full.go           compares all items with all rows
 //	keeping.go        keeps what a full comparison found
+//	workers.go        compares them on the machines of a distributed engine
 //	confirm.go        ends doubts about copies in the logs
+//	run.go            what one comparison is about
 //	templates.go      the row templates of the mappings, by which differences are counted
 //	room.go           what to do when the volume of a scratch directory is full
 //	savedsince.go     the items that have changed since the kept comparison, and what makes it useless

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/dustin/go-humanize"
 
@@ -27,6 +25,7 @@ type Options struct {
 	Table    string       // only this source table; "": all of the target
 	Strong   bool         // read the tables with strong consistency
 	Along    bool         // read the logs along, and strongly: for a cutover
+	Workers  *Workers     // compare on a distributed engine; nil: in this process
 	Scratch  string       // directory for sorted runs; "": the configuration's
 	Lines    io.Writer    // receives the differences as JSON lines; nil: they are not written
 	Values   bool         // the lines hold values
@@ -36,8 +35,8 @@ type Options struct {
 
 // Step is how far a comparison is.
 type Step struct {
-	Doing    string // "comparing" or "settling"
-	Items    int64  // read, or settled
+	Doing    string // "comparing", "ranges" (of workers) or "settling"
+	Items    int64  // read, or settled; with ranges: compared
 	Estimate int64  // of all items; 0: not known
 }
 
@@ -63,7 +62,9 @@ func Full(ctx context.Context, cfg *config.Config, s *pair.Pair, o Options) (all
 	}
 	defer r.stopRecording()
 	r.tables = s.Compared(r.o.Strong, r.wanted...)
-	r.say(beginText(s.Target, dir, verify.ScratchFor(r.tables)))
+	if o.Workers == nil {
+		r.say(beginText(s.Target, dir, verify.ScratchFor(r.tables)))
+	}
 	if err := r.along(ctx, func(ctx context.Context) error { return r.compare(ctx, dir) }); err != nil {
 		return nil, err
 	}
@@ -91,10 +92,15 @@ func beginText(target, dir string, bytes int64) string {
 
 // compare compares all of both sides, and settles what may differ.
 func (r *run) compare(ctx context.Context, dir string) error {
-	found, err := verify.Full(ctx, verify.FullOptions{
+	o := verify.FullOptions{
 		Dir: dir, Identity: r.identity(), Now: r.pair.Now, Lead: r.pair.Lead(),
 		Progress: func(c verify.Counts) { r.step("comparing", c.Items, r.estimate()) },
-	}, r.tables, r.pair.Rows())
+	}
+	find := verify.Full
+	if r.o.Workers != nil {
+		find = r.byWorkers
+	}
+	found, err := find(ctx, o, r.tables, r.pair.Rows())
 	if err != nil {
 		return ClearScratch(dir, fmt.Errorf("compare: %w", err))
 	}
@@ -103,6 +109,9 @@ func (r *run) compare(ctx context.Context, dir string) error {
 		_ = found.Close() // of files that the next comparison makes again
 		return ClearScratch(dir, err)
 	}
+	if r.o.Workers != nil {
+		forgetJob(dir)
+	}
 	return found.Remove()
 }
 
@@ -110,74 +119,6 @@ const (
 	maxCells = 100  // listed of an item that differs
 	maxValue = 1024 // bytes of each value
 )
-
-// run is one comparison.
-type run struct {
-	o      Options
-	pair   *pair.Pair
-	base   string // directory of the target
-	wanted []string
-	tables []verify.Table
-
-	doubts   map[string][]string // ids of gaps, by table
-	recorder *Recorder           // nil: only some tables of the target are compared
-
-	result  []report.Table
-	index   []int // of a table of the pair in result; -1: not compared
-	settled int64
-
-	candidates int64 // that are settled, about: an item may be named several times; 0: not known
-}
-
-func newRun(cfg *config.Config, s *pair.Pair, o Options) *run {
-	o.Strong = o.Strong || o.Along
-	r := &run{o: o, pair: s, base: SavedDir(cmp.Or(o.Scratch, cfg.Scratch), cfg.Pipeline, s.Target)}
-	r.names()
-	return r
-}
-
-// all reports whether all tables of the target are compared.
-func (r *run) all() bool { return len(r.wanted) == len(r.pair.Tables) }
-
-// folder returns the name of the folder for what is sorted.
-func (r *run) folder() string {
-	if r.all() {
-		return "all"
-	}
-	return "table-" + r.o.Table
-}
-
-// names chooses what is compared.
-func (r *run) names() {
-	for _, t := range r.pair.Tables {
-		at := -1
-		if r.o.Table == "" || r.o.Table == t.Source {
-			at = len(r.result)
-			r.wanted = append(r.wanted, t.Source)
-			r.result = append(r.result, report.Table{Source: t.Source, Target: t.Target, Lagging: !r.o.Strong,
-				Retired: r.pair.Retired(), Proof: report.Assumed})
-			r.result[at].CountGroups(Templates(t.Program), r.o.Values)
-		}
-		r.index = append(r.index, at)
-	}
-}
-
-// identity names what finished parts belong to.
-func (r *run) identity() string {
-	parts := []string{"verify", fmt.Sprint(r.o.Strong)}
-	for _, t := range r.pair.Tables {
-		hash := t.Program.Hash()
-		parts = append(parts, t.Source, t.Info.ID, fmt.Sprintf("%x", hash[:]))
-	}
-	return strings.Join(append(parts, r.wanted...), " ")
-}
-
-func (r *run) estimate() (items int64) {
-	for i := range r.tables {
-		items += r.tables[i].Items
-	}
-	return items
-}
 
 // settle decides about what may differ, counts it, and hands the differences on.
 func (r *run) settle(ctx context.Context, found *verify.Findings) error {
@@ -263,18 +204,6 @@ func (r *run) add(lines io.Writer, v *verify.Verdict) error {
 	}
 	t := &r.result[at]
 	return report.OfItem(t.Source, t.Target, v).Write(lines)
-}
-
-func (r *run) step(doing string, items, estimate int64) {
-	if r.o.Progress != nil {
-		r.o.Progress(Step{doing, items, estimate})
-	}
-}
-
-func (r *run) say(line string) {
-	if r.o.Say != nil {
-		r.o.Say(line)
-	}
 }
 
 // LockScratch makes a directory for what is sorted, and keeps other comparisons out of it until the

@@ -23,6 +23,9 @@ func (r *run) record(ctx context.Context, cfg *config.Config, dir string) error 
 	if len(parts) > 0 {
 		o.DropParts = func() error { return removeParts(dir) }
 	}
+	if r.o.Workers != nil && hasJob(dir) {
+		o.DropParts = func() error { forgetJob(dir); return nil }
+	}
 	r.recorder, _, err = Record(ctx, r.pair, o)
 	return err
 }

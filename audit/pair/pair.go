@@ -166,6 +166,9 @@ func (p *Pair) KeepLead(settler *verify.Settler) {
 // Lead returns how far versions may be ahead of Now.
 func (p *Pair) Lead() change.Millis { return p.lead }
 
+// Source returns the client of DynamoDB.
+func (p *Pair) Source() *source.Source { return p.source }
+
 // Sink returns the client of Bigtable.
 func (p *Pair) Sink() *bigtable.Client { return p.sink }
 

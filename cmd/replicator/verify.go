@@ -29,13 +29,14 @@ type verifyFlags struct {
 	differences string
 	since       string
 	html        string
+	workers     audit.Workers
 }
 
 // verifyCommand returns the command `replicator verify`.
 func verifyCommand(a *cli.App) *cobra.Command {
 	var o verifyFlags
 	cmd := &cobra.Command{
-		Use:   "verify [--table NAME] [--sample N | --since last|TIME | --for-cutover] [--differences FILE]",
+		Use:   "verify [--table NAME] [--sample N | --since last|TIME | --for-cutover] [--workers URL] [--differences FILE]",
 		Short: "Compare tables with Bigtable while they are written to",
 		Long: `verify reads every item and every row once, and looks again at whatever may differ: it reads the item strongly,
 waits until Bigtable has every change up to that reading, and reads the rows. So a change on its way is no difference.
@@ -55,6 +56,10 @@ log to reach back so far: else they are unproven, and a full comparison is neede
 --for-cutover reads all items strongly, and reads the logs along, so that it does not matter when they are trimmed. A
 cutover then compares behind its fence only what has changed since.
 
+--workers URL compares tables that outgrow one machine: it has them exported to S3, prints the command that compares
+the exports with the rows on a distributed engine (replicator-bulk verify), waits for it, and settles what was found.
+It goes on where it was when it is run again. Plan and findings are in a folder below the URL; they hold keys.
+
 Exit 4: something is different, or unproven. --differences names it, and holds keys and rows; values only with
 --show-data.`,
 		Args: a.NoArgs(),
@@ -62,6 +67,9 @@ Exit 4: something is different, or unproven. --differences names it, and holds k
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			if o.N < 0 || o.N == 0 && (cmd.Flags().Changed("sample") || o.Seed > 0) {
 				return failure.Usagef("--sample 1000", "--sample is a number of items; --seed goes with it")
+			}
+			if o.workers.Exports != "" && o.workers.Folder == "" {
+				return failure.Usagef("add --workers gs://bucket/prefix", "--exports goes with --workers")
 			}
 			return nil
 		},
@@ -74,12 +82,17 @@ Exit 4: something is different, or unproven. --differences names it, and holds k
 	f.IntVar(&o.N, "sample", 0, "compare only this many random items of each table")
 	f.Uint64Var(&o.Seed, "seed", 0, "with --sample: draw the items that a sample with this seed drew (default: new ones)")
 	f.StringVar(&o.Scratch, "scratch", "", "directory for what is sorted (default: scratch of the configuration)")
+	f.StringVar(&o.workers.Folder, "workers", "",
+		"compare on a distributed engine; URL of a folder for plan, findings and exports: s3://bucket/prefix")
+	f.StringVar(&o.workers.Exports, "exports", "",
+		"with --workers: s3://bucket/prefix for the exports, where the folder is elsewhere (gs://bucket/prefix)")
 	f.StringVar(&o.differences, "differences", "", "file for the differences, as JSON lines, mode 0600; - for stdout")
 	f.StringVar(&o.html, "html", "", "file for the result as one page that needs nothing else, mode 0600")
 	f.BoolVar(&o.Values, "show-data", false,
 		"values in --differences; keys and values in --html; what is not equal by prefix of the row key")
 	cmd.MarkFlagsMutuallyExclusive("since", "for-cutover", "sample")
 	cmd.MarkFlagsMutuallyExclusive("since", "strong")
+	cmd.MarkFlagsMutuallyExclusive("workers", "since", "sample", "table")
 	cmd.MarkFlagsMutuallyExclusive("table", "for-cutover")
 	return cmd
 }
@@ -152,6 +165,10 @@ func runVerify(ctx context.Context, a *cli.App, o *verifyFlags) error {
 		return err
 	}
 	defer files.close()
+	if o.workers.Folder != "" {
+		o.workers.Region = cfg.Source.Region
+		o.Workers = &o.workers
+	}
 	o.Say = func(line string) { fmt.Fprintln(a.Errs, line) }
 	stop := o.showProgress(a)
 	result := verified{Schema: cli.Schema, Tables: []report.Table{}, NotCompared: notCompared(tables)}
@@ -287,6 +304,10 @@ func (o *verifyFlags) showProgress(a *cli.App) (stop func()) {
 // verifyStep returns a step as a bar. The estimate is the service's count, up to six hours old.
 func verifyStep(s audit.Step, took time.Duration) render.Step {
 	rate := float64(s.Items) / max(took.Seconds(), 0.001)
+	if s.Doing == "ranges" { // of workers, in no even time
+		return render.Step{Name: "comparing", Text: fmt.Sprintf("%d of %s compared by workers", s.Items,
+			english.Plural(int(s.Estimate), "range", "")), Percent: min(99, 100*float64(s.Items)/float64(s.Estimate))}
+	}
 	text := fmt.Sprintf("%s, %s/s", english.Plural(int(s.Items), "item", ""), humanize.Comma(int64(rate)))
 	step := render.Step{Name: s.Doing, Text: text}
 	if s.Estimate > 0 {

@@ -1,0 +1,299 @@
+package audit
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/delegation"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/protocol"
+	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/source"
+	"github.com/tailrace-cdc/replicator/source/export"
+	"github.com/tailrace-cdc/replicator/verify"
+	"github.com/tailrace-cdc/replicator/verify/distributed"
+)
+
+// Workers is where a comparison on a distributed engine leaves its plan, and gets its findings.
+type Workers struct {
+	Folder  string        // URL, as package bucket reads it: each comparison makes a folder below it
+	Exports string        // s3://bucket/prefix for the exports; "": Folder
+	Region  string        // of s3:// URLs that name none
+	Poll    time.Duration // between looks; 0: 15 s
+}
+
+const (
+	jobFile     = "job.json"
+	workersPoll = 15 * time.Second
+)
+
+// job is what a process notes of a comparison by workers, so that the next one goes on with it.
+type job struct {
+	ID      string   `json:"id"`
+	Folder  string   `json:"folder"`
+	Exports []string `json:"exports,omitempty"` // ARNs, by table
+}
+
+func hasJob(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, jobFile))
+	return err == nil
+}
+
+// forgetJob lets the next comparison begin anew. If it fails, that one goes on with the findings of
+// this one, which are older than its record: Record drops them then.
+func forgetJob(dir string) { _ = os.Remove(filepath.Join(dir, jobFile)) }
+
+// byWorkers is verify.Full on the machines of a distributed engine: it has the tables exported, plans
+// the comparison, waits until workers have compared every range of rows, and joins what they found.
+// The record of the comparison began before, so the logs hold every change since the exports.
+func (r *run) byWorkers(
+	ctx context.Context, o verify.FullOptions, tables []verify.Table, target verify.Target,
+) (*verify.Findings, error) {
+	w := &byWorkers{run: r, dir: o.Dir, poll: r.o.Workers.Poll}
+	if w.poll == 0 {
+		w.poll = workersPoll
+	}
+	if err := w.begin(); err != nil {
+		return nil, err
+	}
+	var err error
+	if w.folder, err = distributed.Open(ctx, w.job.Folder, r.o.Workers.Region); err != nil {
+		return nil, explainFolder(err)
+	}
+	defer func() { _ = w.folder.Close() }() // what was written is durable
+	plan, err := w.plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.await(ctx, plan); err != nil {
+		return nil, err
+	}
+	return w.join(ctx, plan, o, tables, target)
+}
+
+type byWorkers struct {
+	*run
+	dir    string
+	poll   time.Duration
+	job    job
+	folder *distributed.Folder
+}
+
+// begin goes on with the noted comparison, or notes a new one.
+func (w *byWorkers) begin() error {
+	text, err := os.ReadFile(filepath.Join(w.dir, jobFile))
+	if err == nil && json.Unmarshal(text, &w.job) == nil && w.job.ID != "" {
+		if at, err := w.folderOf(w.job.ID); err == nil && at == w.job.Folder { // else another URL is given now
+			w.say("going on with comparison " + w.job.ID)
+			return nil
+		}
+	}
+	var id [6]byte
+	_, _ = rand.Read(id[:]) // never fails
+	w.job = job{ID: hex.EncodeToString(id[:])}
+	if w.job.Folder, err = w.folderOf(w.job.ID); err != nil {
+		const hint = "s3://bucket/prefix, or gs://bucket/prefix with --exports s3://bucket/prefix"
+		return failure.Usagef(hint, "--workers: %w", err)
+	}
+	return w.note()
+}
+
+// folderOf returns the URL of the folder of a comparison.
+func (w *byWorkers) folderOf(id string) (string, error) {
+	return below(w.o.Workers.Folder, "comparison-"+id)
+}
+
+// below returns the URL of a folder below one.
+func below(rawURL, name string) (string, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil || u.Scheme == "" {
+		return "", errors.New("it is no URL of a folder") // the text of a URL may hold a password
+	}
+	return u.JoinPath(name).String(), nil
+}
+
+// note replaces the note of the comparison.
+func (w *byWorkers) note() error {
+	text, err := json.Marshal(w.job)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(w.dir, jobFile)
+	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
+		return fmt.Errorf("note the comparison: %w", err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return fmt.Errorf("note the comparison: %w", err)
+	}
+	return nil
+}
+
+// plan returns the plan of the comparison, and makes it if there is none.
+func (w *byWorkers) plan(ctx context.Context) (*distributed.Plan, error) {
+	p, err := w.folder.Plan(ctx)
+	if !errors.Is(err, bucket.ErrNotFound) {
+		return p, explainFolder(err)
+	}
+	if err := w.request(ctx); err != nil {
+		return nil, err
+	}
+	if p, err = w.exported(ctx); err != nil {
+		return nil, err
+	}
+	// The rows must have every change that the exports show.
+	latest := change.Millis(0)
+	for i := range p.Tables {
+		latest = max(latest, p.Tables[i].Export.Time)
+	}
+	if err := w.pair.Prove(ctx, latest+protocol.DateStep); err != nil {
+		return nil, fmt.Errorf("prove that Bigtable has what the exports show: %w", err)
+	}
+	splits, err := w.pair.Sink().SplitKeys(ctx, w.pair.Target)
+	if err != nil {
+		return nil, bigtable.Explain(fmt.Errorf("divide the rows of %s: %w", w.pair.Target, err))
+	}
+	for _, key := range splits {
+		p.Splits = append(p.Splits, []byte(key))
+	}
+	p.Now, p.Lead = w.pair.Now(), w.pair.Lead()
+	return p, explainFolder(w.folder.StorePlan(ctx, p))
+}
+
+// request has DynamoDB export all tables of the target. The same request returns the same export for
+// eight hours.
+func (w *byWorkers) request(ctx context.Context) error {
+	if len(w.job.Exports) == len(w.pair.Tables) {
+		return nil
+	}
+	to := w.o.Workers.Exports
+	if to == "" {
+		to = w.o.Workers.Folder
+	}
+	u, err := url.Parse(to)
+	if err != nil || u.Scheme != "s3" || u.Host == "" {
+		return failure.Usagef("--exports s3://bucket/prefix", "DynamoDB exports to S3, and --workers names no bucket of it")
+	}
+	w.job.Exports = nil
+	for i, t := range w.pair.Tables {
+		arn, err := w.pair.Source().StartExport(ctx, source.ExportRequest{
+			TableARN: t.Info.ARN, Bucket: u.Host, Prefix: strings.Trim(u.Path, "/"), ClientToken: fmt.Sprint(w.job.ID, "-", i),
+		})
+		if err != nil {
+			return source.Explain(fmt.Errorf("export %s for the comparison: %w", t.Source, err))
+		}
+		w.job.Exports = append(w.job.Exports, arn)
+	}
+	return w.note()
+}
+
+// exported waits until the exports are complete, and returns a plan of them.
+func (w *byWorkers) exported(ctx context.Context) (*distributed.Plan, error) {
+	sink := w.pair.Sink()
+	p := &distributed.Plan{
+		ID: w.job.ID, Pipeline: w.recorder.result.Pipeline, Project: sink.Project(), Instance: sink.Instance(),
+		Target: w.pair.Target, Profile: sink.CopyProfileName(),
+	}
+	w.say("DynamoDB exports " + strings.Join(w.wanted, ", ") + ": that takes minutes, and for large tables hours")
+	for i, t := range w.pair.Tables {
+		e, err := w.awaitExport(ctx, w.job.Exports[i], t.Info.ID)
+		if err != nil {
+			return nil, source.Explain(fmt.Errorf("export of %s: %w", t.Source, err))
+		}
+		m, err := delegation.MappingOf(t.Program)
+		if err != nil {
+			return nil, err
+		}
+		p.Tables = append(p.Tables, distributed.Table{
+			Mapping: m, TableID: t.Info.ID,
+			Export: delegation.Export{
+				URL: e.URL, Digest: e.Digest(), Files: len(e.Files), Time: e.Time, Items: e.Items, Bytes: e.Bytes,
+			},
+			Heartbeats: delegation.Heartbeats{Prefix: t.Heartbeat.Prefix, List: t.Heartbeat.Keys},
+		})
+	}
+	return p, nil
+}
+
+// awaitExport waits until an export is complete, and opens it.
+func (w *byWorkers) awaitExport(ctx context.Context, arn, table string) (*export.Export, error) {
+	for n := 0; ; n++ {
+		st, err := w.pair.Source().ExportStatus(ctx, arn)
+		switch {
+		case source.Classify(err) == failure.Transient && n < 20:
+		case err != nil:
+			return nil, err
+		case st.Failure() != nil:
+			return nil, st.Failure()
+		case st.Status == source.ExportCompleted:
+			return export.Open(ctx, st.URL, export.Want{TableID: table, Source: w.pair.Source(), Scratch: w.dir})
+		default:
+			n = 0
+		}
+		if err := failure.Pause(ctx, w.poll); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// await says which command compares, and waits until every range has findings.
+func (w *byWorkers) await(ctx context.Context, p *distributed.Plan) error {
+	w.say(fmt.Sprintf("%d files and %d ranges of rows wait for workers (docs/bulk.md):", p.Files(), p.Ranges()))
+	w.say("  replicator-bulk verify --comparison " + w.job.Folder)
+	for n := 0; ; {
+		stored, err := w.folder.Stored(ctx, p)
+		switch {
+		case err == nil && len(stored) == p.Ranges():
+			return nil
+		case err == nil:
+			n = 0
+			w.step("ranges", int64(len(stored)), int64(p.Ranges()))
+		default:
+			if n++; bucket.Classify(err) != failure.Transient || n == 20 {
+				return explainFolder(err)
+			}
+		}
+		if err := failure.Pause(ctx, w.poll); err != nil {
+			return err
+		}
+	}
+}
+
+// join joins the findings of all ranges.
+func (w *byWorkers) join(
+	ctx context.Context, p *distributed.Plan, o verify.FullOptions, tables []verify.Table, target verify.Target,
+) (*verify.Findings, error) {
+	j, err := verify.Join(o, tables, target)
+	if err != nil {
+		return nil, err
+	}
+	for n := range p.Ranges() {
+		if err := w.folder.ReadRange(ctx, p, n, func(r io.Reader) error { return j.Add(r) }); err != nil {
+			_ = j.Close() // of files that are made again
+			return nil, explainFolder(err)
+		}
+	}
+	return j.End()
+}
+
+// explainFolder gives an error of the folder its class and hint.
+func explainFolder(err error) error {
+	if err == nil {
+		return nil
+	}
+	if class, hint := failure.Of(err); hint != "" || class == failure.Usage {
+		return err
+	}
+	return failure.With(bucket.Classify(err), bucket.Hint(err), err)
+}
