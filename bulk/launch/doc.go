@@ -1,4 +1,4 @@
-// Package launch starts a job that copies an export, and reports what came of it.
+// Package launch starts a job that copies an export or compares a target, and reports what came of it.
 //
 //	l := launch.New(place, stderr, terminal)
 //	order, err := l.Await(ctx)           // the daemon opens it
@@ -9,6 +9,7 @@
 //
 // Files, from the top down:
 //
+//	compare.go   runs a job that compares
 //	launch.go    waits for the order, runs the job
 //	plan.go      what a job would do
 //	progress.go  shows how far it is

@@ -1,10 +1,11 @@
-// Package pipe is the copy of an export as a pipeline of Apache Beam. An element is a file:
+// Package pipe has the pipelines of Apache Beam. In the copy of an export an element is a file:
 //
 //	Impulse → the numbers of files → Reshuffle → copyFile
 //
 // Items never pass the engine, which hands out files, repeats bundles and adds processes, and
 // decides nothing. A batch of items as an element costs as much again in Java, and a write that is
-// kept until a bundle ends is kept on Flink until the end of the job.
+// kept until a bundle ends is kept on Flink until the end of the job. compare.go has the comparison,
+// in which short records of the rows pass the engine.
 package pipe
 
 import (

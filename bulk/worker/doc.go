@@ -17,6 +17,7 @@
 //	file.go    one file, from its lines to its mark
 //	item.go    one item
 //	worker.go  what the files of a process share
-//	place.go   where the order is
+//	place.go   where the order is, and its export
+//	compile.go the mappings of a target
 //	lease.go   may the process write now
 package worker

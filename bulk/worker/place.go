@@ -52,35 +52,48 @@ func (p *Place) Client(ctx context.Context, tombstones time.Duration, now func()
 
 // OpenExport opens the export of an order, and checks that it is that one.
 func (p *Place) OpenExport(ctx context.Context, o *delegation.Order) (*export.Export, error) {
-	url := cmp.Or(p.Export, o.Export.URL)
-	src, err := p.source(ctx, url)
-	if err != nil {
-		return nil, err
-	}
-	keys := heartbeat.Keys{Prefix: o.Heartbeats.Prefix, List: o.Heartbeats.List}
 	schema, err := schemaOf(o)
 	if err != nil {
 		return nil, err
 	}
+	return OpenExport(ctx, cmp.Or(p.Export, o.Export.URL), Wanted{
+		Export: o.Export, TableID: o.TableID, Heartbeats: o.Heartbeats, Schema: schema,
+		Region: p.AWSRegion, S3Endpoint: p.S3Endpoint, Scratch: p.Scratch,
+	})
+}
+
+// Wanted is the export that another process has opened and judged, and how to reach it.
+type Wanted struct {
+	Export     delegation.Export
+	TableID    string
+	Heartbeats delegation.Heartbeats
+	Schema     change.KeySchema
+
+	Region, S3Endpoint, Scratch string // as in Place
+}
+
+// OpenExport opens an export, and checks that it is the wanted one. It makes no call to DynamoDB.
+func OpenExport(ctx context.Context, url string, w Wanted) (*export.Export, error) {
+	var src *source.Source
+	if strings.HasPrefix(url, "s3://") {
+		var err error
+		o := source.Options{Region: w.Region, S3Endpoint: w.S3Endpoint}
+		if src, err = source.Open(ctx, o, zap.NewNop(), nil); err != nil {
+			return nil, err
+		}
+	}
+	keys := heartbeat.Keys{Prefix: w.Heartbeats.Prefix, List: w.Heartbeats.List}
 	e, err := export.Open(ctx, url, export.Want{
-		TableID: o.TableID, Source: src, Scratch: p.Scratch,
-		Known: &export.Known{Heartbeats: heartbeat.NewFilter(keys, schema.Partition)},
+		TableID: w.TableID, Source: src, Scratch: w.Scratch,
+		Known: &export.Known{Heartbeats: heartbeat.NewFilter(keys, w.Schema.Partition)},
 	})
 	if err != nil {
 		return nil, source.Explain(err)
 	}
-	if e.Kind != export.Full || len(e.Files) != o.Export.Files || e.Digest() != o.Export.Digest {
-		return nil, &errOther{fmt.Sprintf("%s is not the export of the order: it has other files", url)}
+	if e.Kind != export.Full || len(e.Files) != w.Export.Files || e.Digest() != w.Export.Digest {
+		return nil, &errOther{fmt.Sprintf("%s is not the export that was asked for: it has other files", url)}
 	}
 	return e, nil
-}
-
-// source returns what reads s3://; nil where that is not needed. It makes no call to DynamoDB.
-func (p *Place) source(ctx context.Context, url string) (*source.Source, error) {
-	if !strings.HasPrefix(url, "s3://") {
-		return nil, nil
-	}
-	return source.Open(ctx, source.Options{Region: p.AWSRegion, S3Endpoint: p.S3Endpoint}, zap.NewNop(), nil)
 }
 
 // schemaOf returns the key of the order's table.

@@ -2,8 +2,6 @@ package worker
 
 import (
 	"context"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"sync"
 
@@ -137,44 +135,6 @@ func ask(ctx context.Context, read func() error) error {
 			return paused
 		}
 	}
-}
-
-// Compile compiles the mappings of an order, and returns the program of its table, and all. They are
-// compiled together: which rows an item owns alone depends on all tables of the target.
-func Compile(o *delegation.Order) (own *transform.Program, all []*transform.Program, err error) {
-	tables := make([]transform.Table, len(o.Mappings))
-	for i, m := range o.Mappings {
-		tables[i] = transform.Table{
-			Pipeline: o.Pipeline, Source: m.Table, Target: o.Target, Schema: m.Schema, View: m.View, TTLAttr: m.TTLAttr,
-		}
-		var kept transform.Kept
-		if err := json.Unmarshal(m.Kept, &kept); err != nil {
-			return nil, nil, &errOther{fmt.Sprintf("read the mapping of %s: %s", m.Table, err)}
-		}
-		if err := kept.Apply(&tables[i]); err != nil {
-			return nil, nil, &errOther{fmt.Sprintf("read the mapping of %s: %s", m.Table, err)}
-		}
-	}
-	all, problems := transform.CompileAll(tables)
-	for i, p := range all {
-		if p == nil {
-			return nil, nil, &errOther{fmt.Sprintf("this program does not compile the mapping of %s: %v", o.Mappings[i].Table,
-				problems)}
-		}
-		if o.Mappings[i].Table != o.Table {
-			continue
-		}
-		hash := p.Hash()
-		if got := hex.EncodeToString(hash[:]); got != o.Mappings[i].Hash {
-			return nil, nil, &errOther{fmt.Sprintf("this program compiles the mapping of %s to %s, the daemon to %s: use the "+
-				"version of the daemon", o.Table, got, o.Mappings[i].Hash)}
-		}
-		own = p
-	}
-	if own == nil {
-		return nil, nil, &errOther{"the order has no mapping of its table"}
-	}
-	return own, all, nil
 }
 
 // families returns the data families of a target.

@@ -130,7 +130,7 @@ func TestRefusedItemsAreHandedBack(t *testing.T) {
 
 // TestJobIsTranslatedForDataflow without a cloud, by Beam's own dry run.
 func TestJobIsTranslatedForDataflow(t *testing.T) {
-	c, err := parse([]string{
+	c, err := parse("copy", []string{
 		"--pipeline", "shop", "--table", tableName, "--bigtable", "acme/main", "--runner", "dataflow", "--",
 		"--project=acme", "--region=us-central1", "--staging_location=gs://acme-staging/bulk", "--dry_run",
 	}, t.Output())

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -117,16 +116,14 @@ func (w *world) openExport(files int) {
 // open stores an order, as the owner of the table does, and its beats.
 func (w *world) open(id string) {
 	w.t.Helper()
-	kept, err := w.own.Keep()
+	mapping, err := delegation.MappingOf(w.own)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	hash := w.own.Hash()
 	state, err := w.sink.LoadState(w.t.Context(), "shop", tableName)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	compiled := w.own.Table()
 	w.order = &delegation.Order{
 		Revision: delegation.NextRevision(w.order, 0), ID: id, Copy: "c", Life: state.Life,
 		Pipeline: "shop", Table: tableName, TableID: w.export.TableID, Target: "orders", Tombstones: w.sink.Tombstones(),
@@ -135,11 +132,8 @@ func (w *world) open(id string) {
 			Items: w.export.Items,
 		},
 		Version: protocol.VersionOfExport(w.export.Time), First: true,
-		Mappings: []delegation.Mapping{{
-			Table: tableName, Schema: compiled.Schema, View: compiled.View, TTLAttr: compiled.TTLAttr,
-			Hash: hex.EncodeToString(hash[:]), Kept: kept,
-		}},
-		Opened: change.MillisOf(w.Clock.Now()),
+		Mappings: []delegation.Mapping{mapping},
+		Opened:   change.MillisOf(w.Clock.Now()),
 	}
 	w.swap(nil, w.order)
 	beating, stop := context.WithCancel(context.WithoutCancel(w.t.Context()))
