@@ -1,6 +1,6 @@
 // Package pipe has the pipelines of Apache Beam. In the copy of an export an element is a file:
 //
-//	Impulse → the numbers of files → Reshuffle → copyFile
+//	Impulse → the numbers of files → Reshuffle → copyFile → Reshuffle → ended
 //
 // Items never pass the engine, which hands out files, repeats bundles and adds processes, and
 // decides nothing. A batch of items as an element costs as much again in Java, and a write that is
@@ -22,7 +22,8 @@ import (
 
 func init() {
 	register.DoFn3x0[context.Context, []byte, func(int)](&numbers{})
-	register.DoFn2x1[context.Context, int, error](&copyFile{})
+	register.DoFn3x1[context.Context, int, func(int), error](&copyFile{})
+	register.DoFn1x0[int](&ended{})
 	register.Emitter1[int]()
 }
 
@@ -30,7 +31,9 @@ func init() {
 func Copy(s beam.Scope, p worker.Place, files int) {
 	s = s.Scope("copy")
 	all := beam.ParDo(s, &numbers{Files: files}, beam.Impulse(s))
-	beam.ParDo0(s, &copyFile{Place: p}, beam.Reshuffle(s, all))
+	over := beam.ParDo(s, &copyFile{Place: p}, beam.Reshuffle(s, all))
+	// Prism 2.77 keeps a core busy with nothing while a bundle runs in a stage without an output.
+	beam.ParDo0(s, &ended{}, beam.Reshuffle(s, over))
 }
 
 // numbers makes an element of each file.
@@ -66,9 +69,10 @@ func (f *copyFile) Setup() error {
 	return hinted(err)
 }
 
-// ProcessElement copies a file. Where the order is closed it does nothing and succeeds: an engine
-// would repeat a failure, and nothing is left to do. The counters are for the engine's pages alone.
-func (f *copyFile) ProcessElement(ctx context.Context, n int) error {
+// ProcessElement copies a file, and emits its number once it is copied. Where the order is closed it
+// does nothing and succeeds: an engine would repeat a failure, and nothing is left to do. The counters
+// are for the engine's pages alone.
+func (f *copyFile) ProcessElement(ctx context.Context, n int, emit func(int)) error {
 	if f.closed {
 		return nil
 	}
@@ -79,7 +83,9 @@ func (f *copyFile) ProcessElement(ctx context.Context, n int) error {
 		return nil
 	case err != nil:
 		return hinted(err)
-	case done.Before:
+	}
+	emit(n)
+	if done.Before {
 		return nil
 	}
 	f.files.Inc(ctx, 1)
@@ -87,6 +93,12 @@ func (f *copyFile) ProcessElement(ctx context.Context, n int) error {
 	f.handedBack.Inc(ctx, int64(len(done.Mark.HandedBack)))
 	return nil
 }
+
+// ended ends the pipeline. It proves nothing of a file: the mark does.
+type ended struct{}
+
+// ProcessElement does nothing.
+func (*ended) ProcessElement(int) {}
 
 // hinted returns an error with what to do in its text: an engine transports nothing else.
 func hinted(err error) error {
