@@ -36,7 +36,7 @@ MODULES    ?= . bulk
 export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
-.PHONY: help build bulk demo demo-ttl test short check fmt vet tidy structure cross lint vuln race bench sim mutants explore answers soak chaos fuzz acceptance incidents chart alerts dashboards page pictures terraform site man schema tools release release-files clean
+.PHONY: help build bulk bulk-flink demo demo-ttl test short check fmt vet tidy structure cross lint vuln race bench sim mutants explore answers soak chaos fuzz acceptance incidents chart alerts dashboards page pictures terraform site man schema tools release release-files clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ build: ## build bin/replicator
 bulk: ## build bin/replicator-bulk, which copies large tables on Apache Beam (docs/bulk.md)
 	@test -e bin/replicator-bulk || echo 'make: Go compiles the program and Apache Beam; the first time takes minutes'
 	cd bulk && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o ../bin/replicator-bulk ./cmd/replicator-bulk
+
+bulk-flink: ## copies and comparisons on a Flink cluster whose processes are killed and frozen; needs Maven, Java 17 and 15 minutes
+	bulk/flink/run.sh
 
 demo-ttl: build ## items expire and are archived, the replicator is killed twice; every event is counted by another reader
 	test/demo-ttl.sh

@@ -13,7 +13,7 @@ import (
 func init() {
 	register.DoFn3x1[context.Context, int, func(int, []byte), error](&projectFile{})
 	register.DoFn2x0[int, func(int, []byte)](&emptyRange{})
-	register.DoFn3x1[context.Context, int, func(*[]byte) bool, error](&compareRange{})
+	register.DoFn4x1[context.Context, int, func(*[]byte) bool, func(int), error](&compareRange{})
 	register.Emitter2[int, []byte]()
 	register.Iter1[[]byte]()
 }
@@ -21,7 +21,7 @@ func init() {
 // Compare adds the comparison of a plan to a pipeline. About 90 bytes of each row pass the engine:
 //
 //	Impulse → the numbers of files → Reshuffle → projectFile ─┐
-//	Impulse → the numbers of ranges ──────────── emptyRange ──┴→ by range → compareRange
+//	Impulse → the numbers of ranges ──────────── emptyRange ──┴→ by range → compareRange → ended
 func Compare(s beam.Scope, p comparison.Place, plan *distributed.Plan) {
 	s = s.Scope("compare")
 	files := beam.ParDo(s, &numbers{Files: plan.Files()}, beam.Impulse(s))
@@ -29,7 +29,8 @@ func Compare(s beam.Scope, p comparison.Place, plan *distributed.Plan) {
 	// A range without a record has rows all the same, perhaps.
 	ranges := beam.ParDo(s, &numbers{Files: plan.Ranges()}, beam.Impulse(s))
 	empty := beam.ParDo(s, &emptyRange{}, ranges)
-	beam.ParDo0(s, &compareRange{Place: p}, beam.GroupByKey(s, beam.Flatten(s, records, empty)))
+	over := beam.ParDo(s, &compareRange{Place: p}, beam.GroupByKey(s, beam.Flatten(s, records, empty)))
+	beam.ParDo0(s, &ended{}, beam.Reshuffle(s, over)) // as in Copy
 }
 
 // projectFile projects the items of a file.
@@ -80,10 +81,11 @@ func (f *compareRange) Setup() (err error) {
 }
 
 // ProcessElement compares a range. Its findings are in the folder when it returns.
-func (f *compareRange) ProcessElement(ctx context.Context, n int, values func(*[]byte) bool) error {
+func (f *compareRange) ProcessElement(ctx context.Context, n int, values func(*[]byte) bool, emit func(int)) error {
 	if err := f.comparison.Compare(ctx, n, values); err != nil {
 		return hinted(err)
 	}
 	f.ranges.Inc(ctx, 1)
+	emit(n)
 	return nil
 }
