@@ -1,6 +1,7 @@
 package transform
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -43,6 +44,27 @@ func TestKeyOfRow(t *testing.T) {
 		}
 		if got := p.KeyOfRow([]byte("\xff\x00\x01")); c.sort != nil && got != nil {
 			t.Errorf("%s: a row that no item has names %s", c.rule, got)
+		}
+	}
+}
+
+// TestKeyOfRowIsOneThatAnItemCanHave: a row with an empty part, or with one that is longer than
+// DynamoDB takes, names no key. A reading of such a key is refused.
+func TestKeyOfRowIsOneThatAnItemCanHave(t *testing.T) {
+	long := strings.Repeat("x", 1025)
+	for _, kind := range []byte{'S', 'B'} {
+		tab := Table{Pipeline: "p", Source: "T", Target: "t", Schema: change.KeySchema{
+			Partition: change.KeyAttr{Name: "pk", Type: kind}, Sort: &change.KeyAttr{Name: "sk", Type: kind},
+		}}
+		p := compiled(t, tab, "families: {d: {max_versions: 1}}\nrules:\n"+
+			`- {name: r, segments: escape, row: "{pk}#{sk}", cells: [{attrs: all, except: [pk, sk], to: "d:{attr}"}]}`)
+		for row, named := range map[string]bool{
+			"a#b": true, "": false, "#": false, "a#": false, "#b": false,
+			"a#" + long: false, "a#" + long[1:]: true, long + "#b": true, long + long[1:] + "#b": false,
+		} {
+			if key := p.KeyOfRow([]byte(row)); (key != nil) != named {
+				t.Errorf("key of type %c: row %.9q of %d bytes names %.60s", kind, row, len(row), key)
+			}
 		}
 	}
 }

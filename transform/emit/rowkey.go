@@ -35,6 +35,10 @@ func KeyOfRow(p *ir.Program, row []byte) []byte {
 	return nil
 }
 
+// longest is how many bytes DynamoDB takes of a partition key and of a sort key. It takes no empty
+// ones, and refuses to read an item with a key outside of these bounds.
+var longest = [2]int{2048, 1024}
+
 // keyFrom returns the canonical key with the values of a row's references.
 func keyFrom(p *ir.Program, pl *ir.Plan, values map[string]string) ([]byte, bool) {
 	attrs := []change.KeyAttr{p.Table.Schema.Partition}
@@ -42,9 +46,9 @@ func keyFrom(p *ir.Program, pl *ir.Plan, values map[string]string) ([]byte, bool
 		attrs = append(attrs, *s)
 	}
 	typed := map[string]map[string]any{}
-	for _, a := range attrs {
+	for i, a := range attrs {
 		text, ok := keyText(pl, a.Name, values)
-		if !ok {
+		if !ok || text == "" || len(text) > longest[i] {
 			return nil, false
 		}
 		typed[a.Name] = map[string]any{string(a.Type): text}
