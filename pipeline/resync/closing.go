@@ -56,6 +56,9 @@ func (w *workers) tryClose(ctx context.Context, reason delegation.CloseReason) (
 	if err != nil {
 		return false, err
 	}
+	if o := seen.Order; o != nil && o.ID == w.order.ID {
+		w.order = o
+	}
 	next := delegation.Closing(seen.Order, w.order.ID, w.order.Life, reason, w.o.Now())
 	if next == nil {
 		return true, nil
@@ -94,11 +97,15 @@ func (w *workers) lastMarks(ctx context.Context) {
 		}
 		w.export = e
 	}
-	if w.refuses(w.export.Time) != "" { // nor may anything of it be written that was handed back
+	if err := w.sameExport(); err != nil {
+		w.o.Logger.Warn("what workers hand back is copied again", zap.Error(err))
 		return
 	}
-	if err := w.takeMarks(ctx); err != nil && ctx.Err() == nil {
-		w.o.Logger.Warn("the workers' last marks could not be read: their files are copied again", zap.Error(err))
+	for more := true; more && w.refuses(w.export.Time) == ""; { // else nothing that was handed back may be written
+		var err error
+		if more, err = w.takeMarks(ctx); err != nil && ctx.Err() == nil {
+			w.o.Logger.Warn("the workers' last marks could not be read: their files are copied again", zap.Error(err))
+		}
 	}
 }
 

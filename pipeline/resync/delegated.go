@@ -3,8 +3,6 @@ package resync
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -144,6 +142,9 @@ func (w *workers) tryOpen(ctx context.Context) (reason delegation.CloseReason, o
 	switch delegation.JudgeOpening(seen.Order, w.order) {
 	case delegation.IsOpen:
 		w.order = seen.Order
+		if err := w.sameExport(); err != nil {
+			return "", false, err
+		}
 		w.setTrouble(noPart, "")
 		return "", true, nil
 	case delegation.WasClosed:
@@ -241,7 +242,7 @@ func (w *workers) look(ctx context.Context) (delegation.CloseReason, error) {
 	case !seen.Order.Open():
 		return cmpReason(seen.Order.Reason), nil
 	default:
-		err = w.takeMarks(ctx)
+		_, err = w.takeMarks(ctx)
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -249,10 +250,10 @@ func (w *workers) look(ctx context.Context) (delegation.CloseReason, error) {
 	case w.pausing():
 		return delegation.ClosePause, nil
 	case err != nil:
-		w.troubled("the workers' marks could not be read: will be tried again", 1, err)
-		return "", nil
+		w.troubled("the workers' marks could not be taken over: will be tried again", 1, err)
+	default:
+		w.setTrouble(noPart, "")
 	}
-	w.setTrouble(noPart, "")
 	if err := w.saveMarks(ctx); err != nil {
 		return "", err
 	}
@@ -286,82 +287,6 @@ func (w *workers) beat(ctx context.Context) error {
 
 // errOldBeat ends the sending of a beat that Bigtable did not take for a minute: another one follows.
 var errOldBeat = errors.New("the beat is a minute old")
-
-// takeMarks takes over the files that the workers have marked since the last look. Lines that they
-// hand back are written, or become dead letters, before the file counts (Rule 1).
-func (w *workers) takeMarks(ctx context.Context) error {
-	type marked struct {
-		file int
-		mark *delegation.FileMark
-	}
-	for row := range delegation.Rows(w.order.Export.Files) {
-		if !w.anyOpen(row) {
-			continue
-		}
-		var all []marked
-		err := w.o.Workers.Store.LoadFileMarks(ctx, w.order, row, func(file int, m *delegation.FileMark) error {
-			if file < w.copy.Parts && !w.parts.done(file) {
-				all = append(all, marked{file, m})
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		slices.SortFunc(all, func(a, b marked) int { return a.file - b.file })
-		for _, m := range all {
-			letters, err := w.writeHandedBack(ctx, m.file, m.mark.HandedBack)
-			if err != nil {
-				return err
-			}
-			w.parts.finish(m.file, checkpoint.CopyMark{Items: m.mark.Items, Bytes: m.mark.Bytes, Letters: letters})
-			w.stats.addItems(m.mark.Items, m.mark.Bytes)
-		}
-	}
-	return nil
-}
-
-// anyOpen reports whether a row of marks has files that are not done.
-func (w *workers) anyOpen(row int) bool {
-	for file := row * delegation.FilesPerRow; file < min((row+1)*delegation.FilesPerRow, w.copy.Parts); file++ {
-		if !w.parts.done(file) {
-			return true
-		}
-	}
-	return false
-}
-
-// writeHandedBack writes the lines of a file that the workers hand back, in the lanes of their
-// items. It returns how many became dead letters.
-func (w *workers) writeHandedBack(ctx context.Context, file int, lines []int64) (letters int64, err error) {
-	if len(lines) == 0 {
-		return 0, nil
-	}
-	b := &batch{
-		last: true, version: max(protocol.VersionOfExport(w.export.Time), change.LowestRead(w.o.Floor)), requested: w.o.Now(),
-		proof: w.export.Time + answerMargin, at: time.Now(),
-	}
-	err = w.export.ReadFile(ctx, file, lines[0]-1, func(l export.Line) error {
-		if _, handed := slices.BinarySearch(lines, l.N); handed {
-			b.items = append(b.items, slices.Clone(l.Item))
-		}
-		return nil
-	})
-	if err == nil && len(b.items) == 0 {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("read what workers hand back: %w", err)
-	}
-	pg := pack(b, "")
-	if err := w.awaitProof(ctx, pg); err != nil {
-		return 0, err
-	}
-	if err := w.writeProven(ctx, pg); err != nil {
-		return 0, err
-	}
-	return pg.letters.Load(), nil
-}
 
 // troubled notes an error that is tried again.
 func (w *workers) troubled(message string, tries int, err error) {

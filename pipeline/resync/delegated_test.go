@@ -93,6 +93,8 @@ type delegated struct {
 	appends []time.Time
 	written map[string]change.Version // by the owner
 	refuse  map[string]bool
+	fails   string        // the item that the owner cannot write
+	slow    time.Duration // of each write of the owner
 	gaps    change.Millis
 	state   *checkpoint.CopyState
 	removed bool
@@ -177,9 +179,13 @@ func (d *delegated) note(_ context.Context, seq uint64) error {
 
 // Resync is a write of the owner, in the lane of the item.
 func (d *delegated) Resync(ctx context.Context, r *apply.ResyncItem) (apply.ResyncOutcome, error) {
+	_ = failure.Pause(ctx, d.slow)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	pk := strings.Trim(strings.TrimPrefix(string(r.Keys), `{"pk":{"S":`), `"}`)
+	if pk == d.fails {
+		return apply.ResyncOutcome{}, errAway
+	}
 	if d.refuse[pk] {
 		return apply.ResyncOutcome{Refused: &outcome.Outcome{Code: "x"}, Lettered: true}, ctx.Err()
 	}
@@ -437,4 +443,102 @@ func TestOpeningThatIsUnderWayLosesToAClosing(t *testing.T) {
 			t.Errorf("the order is open again: %t, %v", done, err)
 		}
 	})
+}
+
+// TestOwnerBeatsWhileItWritesWhatIsHandedBack: workers of an order without a beat write nothing, and
+// end after ten minutes. The owner also ends the order meanwhile, and stores what it has taken over.
+func TestOwnerBeatsWhileItWritesWhatIsHandedBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		files := make([][]string, 101)
+		for i := range files {
+			files[i] = []string{fmt.Sprint("a", i)}
+		}
+		d := newDelegated(t, files)
+		d.slow = 30 * time.Second
+		var gap, stored time.Time
+		ended := d.run(func() {
+			d.isOpen()
+			for i := range files[:100] {
+				d.mark(i, "backfill-1.77", 1)
+			}
+			_ = failure.Pause(t.Context(), 20*time.Minute)
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			gap, d.gaps = time.Now(), now()
+			if len(d.appends) > 0 {
+				stored = d.appends[0]
+			}
+		})
+		last := d.beats[0].Date
+		for _, b := range append(d.beats, delegation.Beat{Date: change.MillisOf(gap)}) {
+			if silent := time.Duration(b.Date-last) * time.Millisecond; silent >= delegation.LongestSilence {
+				t.Errorf("no beat for %s", silent)
+			}
+			last = b.Date
+		}
+		if stored.IsZero() {
+			t.Error("after 20 minutes no mark is stored")
+		}
+		if took := ended.Sub(gap); took > 10*time.Minute {
+			t.Errorf("the order is closed %s after a gap was found", took)
+		}
+		d.closed(delegation.ClosePause)
+	})
+}
+
+// TestItemThatCannotBeWrittenKeepsNoOtherFileFromItsMark, in its row of marks and in the next one.
+func TestItemThatCannotBeWrittenKeepsNoOtherFileFromItsMark(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		files := make([][]string, delegation.FilesPerRow+2)
+		files[0], files[1], files[delegation.FilesPerRow] = []string{"bad", "b"}, []string{"c"}, []string{"d"}
+		d := newDelegated(t, files)
+		d.fails = "bad"
+		d.run(func() {
+			d.isOpen()
+			d.mark(0, "backfill-1.77", 1)
+			d.mark(1, "backfill-1.77")
+			d.mark(delegation.FilesPerRow, "backfill-1.77")
+			_ = failure.Pause(t.Context(), 10*time.Minute)
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			if m := d.state.Marks; m[0].Done || !m[1].Done || !m[delegation.FilesPerRow].Done {
+				t.Errorf("marks in the log: %+v", m)
+			}
+			d.fails, d.gaps = "", now()
+		})
+	})
+}
+
+// TestMarkThatItsFileDoesNotFitIsNoProof: where a mark names lines that the file does not have, and
+// where another export is in the place of the order's, nothing counts as copied. The owner copies
+// the files when the order is taken back.
+func TestMarkThatItsFileDoesNotFitIsNoProof(t *testing.T) {
+	for name, x := range map[string]struct {
+		digest string // of an order that an owner before has opened
+		lines  []int64
+	}{"lines that do not exist": {lines: []int64{2, 3}}, "another export": {"x", []int64{2}}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDelegated(t, [][]string{{"a", "b"}})
+				if x.digest != "" {
+					d.order = &delegation.Order{ID: "backfill-1.77", Life: 1, Export: delegation.Export{Files: 1, Digest: x.digest}}
+				}
+				d.run(func() {
+					d.isOpen()
+					d.mark(0, "backfill-1.77", x.lines...)
+					_ = failure.Pause(t.Context(), time.Minute)
+					d.mu.Lock()
+					defer d.mu.Unlock()
+					if len(d.state.Marks) > 0 {
+						t.Errorf("marks in the log: %+v", d.state.Marks)
+					}
+					d.order = delegation.Closing(d.order, "backfill-1.77", 1, delegation.CloseTakeback, now())
+					d.swaps = append(d.swaps, d.order)
+				})
+				if len(d.written) != 2 || !d.state.Marks[0].Done || d.state.Marks[0].Items != 2 {
+					t.Errorf("the owner wrote %v, marks %+v", d.written, d.state.Marks)
+				}
+			})
+		})
+	}
 }

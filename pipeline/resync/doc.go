@@ -25,6 +25,7 @@
 //	naming.go    finds the rows of items in tables with keys that do not determine the rows
 //	delegated.go follows a copy that workers make: their order, beats, marks
 //	closing.go   ends the work of workers
+//	takeover.go  takes over what workers have marked, and writes what they hand back
 //	copy.go      one copy: reading, waiting
 //	write.go     writes the pages of a copy, or pauses it
 //	ask.go       requests an export from DynamoDB and waits for it
