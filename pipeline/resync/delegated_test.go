@@ -98,6 +98,7 @@ type delegated struct {
 	gaps    change.Millis
 	state   *checkpoint.CopyState
 	removed bool
+	floor   change.Version
 }
 
 func newDelegated(t *testing.T, files [][]string) *delegated {
@@ -132,6 +133,9 @@ func (d *delegated) SwapOrder(_ context.Context, _, _ string, old, next *delegat
 	defer d.mu.Unlock()
 	if d.order != old {
 		return false, nil
+	}
+	if next.Open() && d.noted < 3 {
+		d.t.Error("the order is opened before the log is noted")
 	}
 	d.order, d.swaps = next, append(d.swaps, next)
 	return true, nil
@@ -171,7 +175,7 @@ func (d *delegated) note(_ context.Context, seq uint64) error {
 	if d.noted++; d.noted < 3 {
 		return errAway
 	}
-	if seq != 77 || d.order != nil {
+	if seq != 77 || d.order.Open() {
 		d.t.Errorf("entry %d is noted, with order %v", seq, d.order)
 	}
 	return nil
@@ -224,7 +228,7 @@ func (d *delegated) append(ctx context.Context, body any) error {
 
 func (d *delegated) options() Options {
 	o := newTable(d.t, 0, 0).options()
-	o.Append, o.Writer, o.Number, o.Pipeline = d.append, d, 1, "shop"
+	o.Append, o.Writer, o.Number, o.Pipeline, o.Floor = d.append, d, 1, "shop", d.floor
 	o.Facts = func() *life.Facts {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -386,6 +390,9 @@ func TestWorkersEndWhereTheOwnerEnds(t *testing.T) {
 			d.swaps = append(d.swaps, d.order)
 		}, reason: delegation.CloseTakeback},
 		"unfit": {edit: func(d *delegated) { d.unfit = transform.UnfitReads }, reason: delegation.CloseUnfit},
+		"the row was deleted": {
+			beside: func(d *delegated) { d.order = nil }, reason: delegation.CloseTakeback,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -411,6 +418,61 @@ func TestWorkersEndWhereTheOwnerEnds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestOwnerThatCannotUseWorkersTakesNoneOfTheirMarks: they had another mapping.
+func TestOwnerThatCannotUseWorkersTakesNoneOfTheirMarks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDelegated(t, [][]string{{"a"}, {"b"}})
+		d.unfit = transform.UnfitReads
+		d.mark(0, "backfill-1.77")
+		d.run(nil)
+		d.closed(delegation.CloseUnfit)
+		if len(d.written) != 2 {
+			t.Errorf("the owner wrote %v", d.written)
+		}
+	})
+}
+
+// TestOrderOfALaterLifeIsAboveItsFloor, and of files that are durable it names none.
+func TestOrderOfALaterLifeIsAboveItsFloor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDelegated(t, [][]string{{"a"}, {"b"}, {"c"}})
+		d.floor = change.Version(now()) + 7000
+		for i, key := range []string{"a", "b"} {
+			d.state.Marks[i], d.written[key] = checkpoint.CopyMark{Items: 1, Done: true}, 1
+		}
+		d.run(func() {
+			d.isOpen()
+			d.mark(2, "backfill-1.77")
+		})
+		o := d.swaps[0]
+		if o.Version != d.floor+1 || o.First || !slices.Equal(o.Copied, []delegation.Range{{First: 0, Last: 1}}) {
+			t.Errorf("floor %d, order %+v", d.floor, o)
+		}
+		d.closed(delegation.CloseDone)
+	})
+}
+
+// TestOrderOfALostLogIsClosedFirst: its workers are outwaited before another order is opened.
+func TestOrderOfALostLogIsClosedFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDelegated(t, [][]string{{"a"}})
+		d.order = &delegation.Order{ID: "backfill-1.5", Life: 1}
+		d.run(func() {
+			for n := 0; n < 2; _ = failure.Pause(t.Context(), time.Second) {
+				d.mu.Lock()
+				n = len(d.swaps)
+				d.mu.Unlock()
+			}
+			d.mark(0, "backfill-1.77")
+		})
+		other, own := d.swaps[0], d.swaps[1]
+		if other.ID != "backfill-1.5" || other.Open() || own.Opened-other.Closed < 120_000 {
+			t.Errorf("%+v, then %+v", other, own)
+		}
+		d.closed(delegation.CloseDone)
+	})
 }
 
 // TestPausedWorkersWait: an operator's pause closes nothing, and takes a mark that is stored.
