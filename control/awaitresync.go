@@ -59,7 +59,7 @@ func AwaitResync(
 			return result, false, nil
 		} else if err := open.look(state.OpenGaps(), table); err != nil {
 			return result, false, err
-		} else if err := refused.look(ctx, clients, table); err != nil {
+		} else if err := refused.look(ctx, clients, table, id); err != nil {
 			return result, false, err
 		}
 		if err := failure.Pause(ctx, resyncPeriod); err != nil {
@@ -89,10 +89,11 @@ func (n *openGaps) look(open int, table string) error {
 type refusedItems int
 
 // look returns an error once only an operator can end the resync: every other difference is
-// repaired, and the mapping or Bigtable refuses some items again and again.
-func (n *refusedItems) look(ctx context.Context, clients *clients.Clients, table string) error {
+// repaired, and the mapping or Bigtable refuses some items again and again. For a moment the daemon
+// may show the resync that was replaced by this one.
+func (n *refusedItems) look(ctx context.Context, clients *clients.Clients, table, id string) error {
 	r := resyncOf(Daemon(ctx, clients.Config()), table)
-	if r == nil || !r.OnlyRefused() {
+	if r == nil || r.ID != id || !r.OnlyRefused() {
 		*n = 0
 		return nil
 	}

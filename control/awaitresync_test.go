@@ -43,9 +43,10 @@ func TestWaitingForAResyncEndsBeforeAnotherGap(t *testing.T) {
 }
 
 // TestRefusedItemsEndTheWait: no further comparison ends a resync that is open for nothing but items
-// that are refused, so a command does not wait for it for ever.
+// that are refused, so a command does not wait for it for ever. That another resync was open, which
+// was replaced, ends nothing.
 func TestRefusedItemsEndTheWait(t *testing.T) {
-	now := &resync.WholeStatus{Doing: "open", Refused: 1, Why: "1 item refused"}
+	now := &resync.WholeStatus{ID: "r1", Doing: "open", Refused: 1, Why: "1 item refused"}
 	admin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(pipeline.Status{
 			Schema: 1, Pipeline: "shop", Tables: []pipeline.TableStatus{{Source: "Orders", Target: "orders", Resync: now}},
@@ -57,7 +58,7 @@ func TestRefusedItemsEndTheWait(t *testing.T) {
 	all := clients.ForCommand(cfg, func(zapcore.Level) *zap.Logger { return zap.NewNop() })
 	t.Cleanup(func() { _ = all.Close() })
 	var n refusedItems
-	look := func() error { return n.look(t.Context(), all, "Orders") }
+	look := func() error { return n.look(t.Context(), all, "Orders", "r1") }
 	for i := range refusedLooks - 1 {
 		if err := look(); err != nil {
 			t.Fatalf("look %d: %v", i, err)
@@ -67,7 +68,13 @@ func TestRefusedItemsEndTheWait(t *testing.T) {
 	if err := look(); err != nil {
 		t.Fatal(err)
 	}
-	now.Hot = 0
+	now.Hot, now.ID = 0, "r0" // before the daemon has read the order
+	for range 2 * refusedLooks {
+		if err := look(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now.ID = "r1"
 	for range refusedLooks - 1 {
 		if err := look(); err != nil {
 			t.Fatal(err)

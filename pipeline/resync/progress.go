@@ -258,6 +258,7 @@ func (c *Copier) setWaits(why string) {
 
 // WholeStatus is the progress of a resync of the whole table.
 type WholeStatus struct {
+	ID         string `json:"id"`    // of the order
 	Doing      string `json:"doing"` // waiting, comparing, repairing, or open: something is not equal yet
 	Items      int64  `json:"items"` // read from the table
 	Estimate   int64  `json:"items_estimate"`

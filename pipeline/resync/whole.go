@@ -114,7 +114,7 @@ func (w *Whole) run(ctx context.Context, p *checkpoint.PendingResync) error {
 
 // resync compares, repairs, and stores that the table is healed.
 func (w *Whole) resync(ctx context.Context, p *checkpoint.PendingResync) error {
-	w.status.Store(&WholeStatus{Doing: "waiting"})
+	w.status.Store(&WholeStatus{ID: p.ID, Doing: "waiting"})
 	w.Logger.Info("the resync of the whole table begins", zap.String("resync", p.ID), zap.Bool("recover", p.Recover),
 		zap.Strings("gaps", p.Gaps))
 	if err := w.awaitBegin(ctx, p); err != nil {
