@@ -164,6 +164,7 @@ func (s *State) applyCopyMarks(b *CopyMarks) {
 	}
 	if c.allDone() && c.Delegated == 0 && !c.Canceled {
 		c.Ended, c.Paused, c.PausedWhy = max(s.Date, 1), false, ""
+		s.notCopied = 0
 		s.doubtCopy(c)
 	}
 }

@@ -184,3 +184,23 @@ func TestAppliedByAsksOneSink(t *testing.T) {
 		t.Errorf("bigtable %d, archive %d, read %d", got, w.s.AppliedBy("archive"), through)
 	}
 }
+
+// TestCopiedItemsStayCopied, while another copy runs and after it was cancelled.
+func TestCopiedItemsStayCopied(t *testing.T) {
+	w := owned(t, ShardSeen{ID: "a"})
+	w.s.notCopied = 9
+	begin := func(id string) {
+		w.must(t, &Copy{ID: id, Why: CopyBackfill, From: FromScan, Parts: 1, Began: w.s.Date + 2000})
+	}
+	begin("c1")
+	if n := w.s.NotCopied(); n != 9 {
+		t.Errorf("%d items are not copied before the copy has ended", n)
+	}
+	w.must(t, &CopyMarks{ID: "c1", Parts: map[int]CopyMark{0: {Items: 9, Done: true}}})
+	begin("c2")
+	running := w.s.NotCopied()
+	w.must(t, &Control{Copy: &CopyOrder{"c2", CopyCancel}})
+	if n := w.s.NotCopied(); running != 0 || n != 0 {
+		t.Errorf("%d items are not copied during another copy, %d after it was cancelled", running, n)
+	}
+}

@@ -108,7 +108,7 @@ func (s *State) applyHealed(b *Healed) {
 	if ofExports {
 		return
 	}
-	s.LastResync = b
+	s.LastResync, s.notCopied = b, 0
 	rest := *s.Resync
 	rest.Gaps = slices.DeleteFunc(slices.Clone(rest.Gaps), func(id string) bool { return slices.Contains(b.Gaps, id) })
 	if s.Resync = nil; len(rest.Gaps) > 0 {

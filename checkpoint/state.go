@@ -33,7 +33,7 @@ type State struct {
 	Starting       *Start         // the parts so far of a start that is not complete
 
 	Backfill   string         // what the first start says: FromScan, FromExport, or empty
-	notCopied  int64          // what the first start says: see NotCopied
+	notCopied  int64          // what the first start says, until that is copied: see NotCopied
 	Copy       *CopyState     // the newest copy
 	Resync     *PendingResync // of the whole table; nil when none is pending
 	LastResync *Healed
@@ -68,12 +68,7 @@ func NewState() *State {
 
 // NotCopied returns about how many items the table held at its first start that nothing has copied
 // since: neither a copy, nor a resync of the whole table.
-func (s *State) NotCopied() int64 {
-	if s.LastResync != nil || s.Copy != nil && s.Copy.Ended > 0 {
-		return 0
-	}
-	return s.notCopied
-}
+func (s *State) NotCopied() int64 { return s.notCopied }
 
 // LowMark returns the mark of the sink that is furthest behind; 0 without sinks.
 func (s *State) LowMark() uint64 {
