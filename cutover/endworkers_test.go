@@ -1,0 +1,73 @@
+package cutover_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/cutover"
+	"github.com/tailrace-cdc/replicator/delegation"
+)
+
+// TestTableThatWorkersCopyIsRetiredBehindThem: their order is closed, and nothing is taken away before
+// they are outwaited. A retirement that was interrupted meanwhile waits again.
+func TestTableThatWorkersCopyIsRetiredBehindThem(t *testing.T) {
+	w := newSharedWorld(t, 947)
+	w.replicate()
+	w.Configure(other)
+	clients := w.Clients()
+	q, err := clients.Queue(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink := w.Sink(clients)
+	order := &delegation.Order{
+		ID: "backfill-1.7", Life: 1, Pipeline: w.Config.Pipeline, Table: "Orders", Target: "shared",
+		Export: delegation.Export{Files: 1}, Revision: 1,
+	}
+	if done, err := sink.SwapOrder(t.Context(), w.Config.Pipeline, "Orders", nil, order); !done || err != nil {
+		t.Fatal(done, err)
+	}
+	if err := sink.StoreFileMark(t.Context(), order, 0, delegation.FileMark{Items: 1}, nil); err != nil {
+		t.Fatal(err)
+	}
+	retire := func(after time.Duration) (waited bool, err error) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		o := cutover.RetireOptions{Table: "Orders", DropLetters: true, DropGuards: true}
+		o.Now = func() time.Time { return w.Clock.Now().Add(after) }
+		o.Say = func(format string, _ ...any) {
+			if strings.Contains(format, "outwaited") {
+				waited = true
+				cancel()
+			}
+		}
+		r, err := cutover.PlanRetirement(ctx, w.Config, q, sink, sink, o)
+		if err != nil {
+			return false, err
+		}
+		err = r.Run(ctx)
+		return waited, err
+	}
+	for _, when := range []string{"first", "again"} {
+		if waited, err := retire(0); !waited || !errors.Is(err, context.Canceled) {
+			t.Fatalf("%s: waited %t, %v", when, waited, err)
+		}
+		seen, err := sink.LoadOrder(t.Context(), w.Config.Pipeline, "Orders")
+		if err != nil || seen.Order == nil || seen.Order.Open() || !seen.Held {
+			t.Fatalf("%s: while it waits the row has %+v, %v", when, seen, err)
+		}
+		if _, err := q.Log(t.Context(), "Orders"); err != nil {
+			t.Errorf("%s: while it waits the log is gone: %v", when, err)
+		}
+	}
+	waited, err := retire(time.Hour)
+	if waited || err != nil {
+		t.Errorf("an hour later: waited %t, %v", waited, err)
+	}
+	if m, err := sink.FileMark(t.Context(), order, 0); m != nil || err != nil {
+		t.Errorf("a mark is left: %+v, %v", m, err)
+	}
+}
