@@ -93,23 +93,53 @@ func (c *Cutover) Rehearse(ctx context.Context) (*Rehearsal, error) {
 	return r, nil
 }
 
-// makeFolder makes the folder of the rehearsal. end removes it; where that fails, files of a
-// comparison stay, of mode 0600.
+// folderPrefix begins the names of the folders of rehearsals.
+const folderPrefix = "rehearsal-"
+
+// makeFolder makes the folder of the rehearsal, and removes those of rehearsals that were killed. end
+// removes it; where that fails, files of a comparison stay, of mode 0600.
 func (c *Cutover) makeFolder() (end func(), err error) {
 	base := c.cfg.Scratch
 	_, missing := os.Stat(base)
 	if err := os.MkdirAll(base, 0o700); err != nil {
 		return nil, err
 	}
-	if c.folder, err = os.MkdirTemp(base, "rehearsal-"); err != nil {
+	removeLeft(base)
+	if c.folder, err = os.MkdirTemp(base, folderPrefix); err != nil {
 		return nil, err
 	}
+	lock, err := audit.LockScratch(c.folder)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(c.folder))
+	}
 	return func() {
+		_ = lock.Close() // which unlocks it
 		_ = os.RemoveAll(c.folder)
 		if missing != nil {
 			_ = os.Remove(base) // which fails if another command uses it now
 		}
 	}, nil
+}
+
+// removeLeft removes the folders of rehearsals that no process works in any more. One that was just
+// made may not have its lock yet.
+func removeLeft(base string) {
+	all, err := os.ReadDir(base)
+	if err != nil {
+		return // what is left stays
+	}
+	for _, entry := range all {
+		dir := filepath.Join(base, entry.Name())
+		info, err := entry.Info()
+		if err != nil || !entry.IsDir() || !strings.HasPrefix(entry.Name(), folderPrefix) ||
+			time.Since(info.ModTime()) < time.Hour {
+			continue
+		}
+		if lock, err := audit.LockScratch(dir); err == nil {
+			_ = lock.Close()
+			_ = os.RemoveAll(dir)
+		}
+	}
 }
 
 // rehearse fills in the result.
