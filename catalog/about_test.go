@@ -70,6 +70,8 @@ func TestDeletedTableKeepsNoCommandFromTablesOfOtherTargets(t *testing.T) {
 		"of the deleted target":  {[]config.Table{table("User", "log", one), table("Log", "log", two)}, "Log", nil, nil},
 		"each, of its own target": {[]config.Table{table("User", "a", one), table("Log", "a", two), table("B", "b", mapping)},
 			"", []string{"B"}, []string{"User", "Log"}},
+		"each, without a target": {[]config.Table{table("User", "", ""), table("Log", "", "")},
+			"", []string{"Log"}, []string{"User"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, load := configured(c.tables...), Load

@@ -88,13 +88,13 @@ func load(ctx context.Context, cfg *config.Config, src *source.Source, each bool
 		return nil, &ProblemsError{problems}
 	}
 	var errs []error
-	missing := map[string]error{} // by target
+	missing := map[string]error{} // by Table.whole
 	for _, t := range slices.Clone(c.Tables) {
 		if src == nil {
 			t.TakeDeclaredKey()
 		} else if err := t.Describe(ctx, src); err != nil && !c.leaveOutGone(t, err) {
 			errs = append(errs, err)
-			missing[t.Target] = errors.Join(missing[t.Target], err)
+			missing[t.whole()] = errors.Join(missing[t.whole()], err)
 		}
 	}
 	if len(errs) > 0 && (!each || !c.leaveOutTargets(missing)) {

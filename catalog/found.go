@@ -32,12 +32,21 @@ func (c *Catalog) leaveOutGone(t *Table, err error) bool {
 	return true
 }
 
+// whole names what is left out with a table that cannot be described: its target. A table that is
+// archived only shares none with others.
+func (t *Table) whole() string {
+	if t.ArchivedOnly() {
+		return "table " + t.Source // no target has a space in its name
+	}
+	return t.Target
+}
+
 // leaveOutTargets takes all tables of the given targets out of the catalog, and reports whether
 // others are left. A target is compared only as a whole: rows of a table that is left out would be
 // foreign there.
 func (c *Catalog) leaveOutTargets(missing map[string]error) (left bool) {
 	for _, t := range slices.Clone(c.Tables) {
-		if err := missing[t.Target]; err != nil {
+		if err := missing[t.whole()]; err != nil {
 			c.leaveOut(LeftOut{Source: t.Source, Err: source.Explain(err)})
 		}
 	}
