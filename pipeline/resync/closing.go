@@ -101,9 +101,13 @@ func (w *workers) lastMarks(ctx context.Context) {
 		w.o.Logger.Warn("what workers hand back is copied again", zap.Error(err))
 		return
 	}
-	for more := true; more && w.refuses(w.export.Time) == ""; { // else nothing that was handed back may be written
+	limit := delegation.BeatEvery
+	if w.copy.Cancels > 0 { // nothing more is written: what is handed back is among what the copy lacks
+		limit = 0
+	}
+	for more := true; more && w.refuses(w.export.Time) == ""; more = more && limit > 0 { // else nothing may be written
 		var err error
-		if more, err = w.takeMarks(ctx); err != nil && ctx.Err() == nil {
+		if more, err = w.takeMarks(ctx, limit); err != nil && ctx.Err() == nil {
 			w.o.Logger.Warn("the workers' last marks could not be read: their files are copied again", zap.Error(err))
 		}
 	}

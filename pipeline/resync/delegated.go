@@ -242,7 +242,7 @@ func (w *workers) look(ctx context.Context) (delegation.CloseReason, error) {
 	case !seen.Order.Open():
 		return cmpReason(seen.Order.Reason), nil
 	default:
-		_, err = w.takeMarks(ctx)
+		_, err = w.takeMarks(ctx, delegation.BeatEvery)
 	}
 	switch {
 	case ctx.Err() != nil:

@@ -571,6 +571,21 @@ func TestItemThatCannotBeWrittenKeepsNoOtherFileFromItsMark(t *testing.T) {
 	})
 }
 
+// TestCancelledCopyWritesNothingThatIsHandedBack: it takes over what is durable, and ends.
+func TestCancelledCopyWritesNothingThatIsHandedBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDelegated(t, [][]string{{"a"}, {"b"}, {"c"}})
+		d.state.Cancels = 1
+		d.mark(0, "backfill-1.77", 1)
+		d.mark(1, "backfill-1.77")
+		d.run(nil)
+		d.closed(delegation.CloseCancel)
+		if m := d.state.Marks; len(d.written) > 0 || m[0].Done || !m[1].Done || m[2].Done {
+			t.Errorf("the owner wrote %v, marks %+v", d.written, m)
+		}
+	})
+}
+
 // TestMarkThatItsFileDoesNotFitIsNoProof: where a mark names lines that the file does not have, and
 // where another export is in the place of the order's, nothing counts as copied. The owner copies
 // the files when the order is taken back.

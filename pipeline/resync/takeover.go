@@ -17,9 +17,10 @@ import (
 // hand back are written, or become dead letters, before the file counts (Rule 1). Files without such
 // lines come first: one item that cannot be written keeps none of them from its mark.
 //
-// That may take hours for all files of a mapping that refuses much. So it ends when a beat is due, and
-// reports that there is more: without beats the workers end, and a gap must close the order.
-func (w *workers) takeMarks(ctx context.Context) (more bool, err error) {
+// That may take hours for all files of a mapping that refuses much. So it begins no such file after a
+// limit, and reports that there is more: without beats the workers end, and a gap must close the
+// order.
+func (w *workers) takeMarks(ctx context.Context, limit time.Duration) (more bool, err error) {
 	began := time.Now()
 	var later []int // rows with lines that are handed back
 	for row := range delegation.Rows(w.order.Export.Files) {
@@ -44,7 +45,7 @@ func (w *workers) takeMarks(ctx context.Context) (more bool, err error) {
 			return false, err
 		}
 		for _, m := range all {
-			if time.Since(began) >= delegation.BeatEvery {
+			if time.Since(began) >= limit {
 				return true, nil
 			}
 			letters, err := w.writeHandedBack(ctx, m.file, m.mark.HandedBack)
