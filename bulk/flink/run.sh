@@ -2,7 +2,7 @@
 # Copies and compares a table on a Flink session cluster with two task managers, and breaks it: `make bulk-flink`. It
 # needs Maven and Java 17; both are fetched once into ~/.m2, about 300 MB.
 #
-#   ITEMS=20000 FILES=200    of the table, and of its export
+#   ITEMS=20000 FILES=40     of the table, and of its export
 #   PORTS=18300              the first of ten ports
 #   KEEP=1                   keep the directory
 #
@@ -15,7 +15,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 missing() { echo "bulk-flink: $1 is not in PATH" >&2; exit 3; }
 for tool in mvn java jq curl; do command -v $tool >/dev/null || missing $tool; done
 make -s -C "$root" build bulk
-ITEMS=${ITEMS:-20000} FILES=${FILES:-200} PORTS=${PORTS:-18300}
+ITEMS=${ITEMS:-20000} FILES=${FILES:-40} PORTS=${PORTS:-18300}
 T=$(mktemp -d)
 step=start pids=''
 begin() { step=$1; echo "== $step"; }
@@ -78,9 +78,12 @@ jobserver() {
 }
 flink() { curl -sf "http://127.0.0.1:$(port 1)/$1"; }
 slots() { [ "$(flink overview | jq '."slots-total"')" -ge "$1" ]; }
-# workers prints the processes of the harness, which no engine ends reliably.
-workers() { pgrep -f -- "--control_endpoint=.*" | while read -r pid; do
-	grep -aq "$T" "/proc/$pid/environ" 2>/dev/null && echo "$pid"; done; true; }
+# workers prints the processes of the harness, which no engine ends reliably. The job marks them.
+workers() {
+	pgrep -f -- --control_endpoint= | while read -r pid; do
+		! grep -aq "BULK_FLINK=$T" "/proc/$pid/environ" 2>/dev/null || echo "$pid"
+	done
+}
 start jobmanager jobmanager
 start taskmanager1 taskmanager
 start taskmanager2 taskmanager
@@ -98,10 +101,12 @@ call() { curl -sf -H "X-Amz-Target: DynamoDB_20120810.$1" -H 'Content-Type: appl
 	-H 'Authorization: AWS4-HMAC-SHA256 Credential=any/20260101/eu-west-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0' -H 'X-Amz-Date: 20260101T000000Z' \
 	-d "$2" "$AWS_ENDPOINT_URL_DYNAMODB/"; }
 sandbox() { curl -sf -d "$2" "$AWS_ENDPOINT_URL_DYNAMODB/_sandbox/$1" >/dev/null; }
-# table NAME makes a table, fills it, and lets ten minutes pass.
+# table NAME makes a table, fills it, and lets ten minutes pass. An export has a file for each partition, and a partition
+# takes 1,000 write units.
 table() {
 	call CreateTable "{\"TableName\":\"$1\",\"AttributeDefinitions\":[{\"AttributeName\":\"pk\",\"AttributeType\":\"S\"}],
-		\"KeySchema\":[{\"AttributeName\":\"pk\",\"KeyType\":\"HASH\"}],\"BillingMode\":\"PAY_PER_REQUEST\",
+		\"KeySchema\":[{\"AttributeName\":\"pk\",\"KeyType\":\"HASH\"}],
+		\"ProvisionedThroughput\":{\"ReadCapacityUnits\":1000,\"WriteCapacityUnits\":$((FILES * 1000))},
 		\"StreamSpecification\":{\"StreamEnabled\":true,\"StreamViewType\":\"NEW_AND_OLD_IMAGES\"}}" >/dev/null
 	call UpdateContinuousBackups "{\"TableName\":\"$1\",
 		\"PointInTimeRecoverySpecification\":{\"PointInTimeRecoveryEnabled\":true}}" >/dev/null
@@ -120,7 +125,6 @@ table() {
 		}
 	}' >"$T/items.curl"
 	curl -sf -K "$T/items.curl"
-	sandbox split "{\"table\":\"$1\",\"n\":$FILES}" # an export has a file for each open shard
 	sandbox advance '{"by":"10m"}'
 }
 table Orders
@@ -147,8 +151,9 @@ until_true 'the order is open' ordered
 bulk() {
 	name=$1; shift
 	environment=$(jq -nc --arg boot "$T/boot" --arg s3 "$AWS_ENDPOINT_URL_S3" --arg bt "$BIGTABLE_EMULATOR_HOST" \
+		--arg mark "$T" \
 		'{command: $boot, env: {AWS_ACCESS_KEY_ID: "any", AWS_SECRET_ACCESS_KEY: "key", AWS_REGION: "eu-west-1",
-		AWS_ENDPOINT_URL_S3: $s3, BIGTABLE_EMULATOR_HOST: $bt}}')
+		AWS_ENDPOINT_URL_S3: $s3, BIGTABLE_EMULATOR_HOST: $bt, BULK_FLINK: $mark}}')
 	start "$name" "$root/bin/replicator-bulk" "$@" --runner flink -- "--endpoint=127.0.0.1:$(port 2)" --parallelism=2 \
 		--environment_type=PROCESS "--environment_config=$environment"
 }
@@ -160,7 +165,9 @@ copied() { n=$(files "$1") && [ "${n:-0}" -ge "$2" ]; }
 begin 'a worker is killed'
 bulk job copy --pipeline shop --table Orders --bigtable local/local
 until_true 'files have marks' copied Orders 5
-workers | head -1 | xargs -r kill -9
+victim=$(workers | head -1)
+[ -n "$victim" ] || fail 'there is no worker'
+kill -9 "$victim"
 begin 'a task manager is killed, and another one starts'
 until_true 'files have marks' copied Orders $((FILES / 5))
 kill -9 "$taskmanager1"

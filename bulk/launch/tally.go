@@ -52,7 +52,7 @@ func (t *tally) read(ctx context.Context, c *bigtable.Client) error {
 			continue
 		}
 		var s sum
-		err := c.LoadFileMarks(ctx, t.order, i, func(file int, m *delegation.FileMark) error {
+		err := c.LoadFileMarks(ctx, t.order, i, nil, func(file int, m *delegation.FileMark) error {
 			if t.order.Needs(file) {
 				s.add(sum{
 					files: 1, items: m.Items, bytes: m.Bytes, written: m.Rows, skipped: m.Skipped, back: int64(len(m.HandedBack)),

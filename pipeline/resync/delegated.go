@@ -22,7 +22,9 @@ type OrderStore interface {
 	StoreBeat(
 		ctx context.Context, pipeline, table string, b delegation.Beat, fresh func() error,
 	) (there bool, err error)
-	LoadFileMarks(ctx context.Context, o *delegation.Order, row int, f func(int, *delegation.FileMark) error) error
+	LoadFileMarks(
+		ctx context.Context, o *delegation.Order, row int, wanted func(int) bool, f func(int, *delegation.FileMark) error,
+	) error
 	RemoveFileMarks(ctx context.Context, o *delegation.Order) error
 }
 

@@ -149,12 +149,12 @@ func (d *delegated) StoreBeat(_ context.Context, _, _ string, b delegation.Beat,
 }
 
 func (d *delegated) LoadFileMarks(
-	_ context.Context, o *delegation.Order, row int, f func(int, *delegation.FileMark) error,
+	_ context.Context, o *delegation.Order, row int, wanted func(int) bool, f func(int, *delegation.FileMark) error,
 ) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for file, m := range d.marks {
-		if m.Of(o.ID) && delegation.RowOf(file) == row {
+		if m.Of(o.ID) && delegation.RowOf(file) == row && wanted(file) {
 			if err := f(file, m); err != nil {
 				return err
 			}

@@ -66,10 +66,9 @@ type marked struct {
 
 // marked returns the files of one row of marks that are not taken over, by number.
 func (w *workers) marked(ctx context.Context, row int) (all []marked, err error) {
-	err = w.o.Workers.Store.LoadFileMarks(ctx, w.order, row, func(file int, m *delegation.FileMark) error {
-		if file < w.copy.Parts && !w.parts.done(file) {
-			all = append(all, marked{file, m})
-		}
+	open := func(file int) bool { return file < w.copy.Parts && !w.parts.done(file) }
+	err = w.o.Workers.Store.LoadFileMarks(ctx, w.order, row, open, func(file int, m *delegation.FileMark) error {
+		all = append(all, marked{file, m})
 		return nil
 	})
 	slices.SortFunc(all, func(a, b marked) int { return a.file - b.file })

@@ -45,10 +45,11 @@ func (c *Client) StoreFileMark(
 	return wrap(fmt.Sprintf("store mark of file %d", file), c.table(tableschema.StateTable).deliver(ctx, r, 0))
 }
 
-// LoadFileMarks calls f with each mark of one row of marks, in no particular order. Marks of another
-// order are left out. An error of f ends it and is returned.
+// LoadFileMarks calls f with the marks of the wanted files of one row of marks, in no particular
+// order; nil wants all. Marks of another order are left out. An error of f ends it and is returned.
 func (c *Client) LoadFileMarks(
-	ctx context.Context, o *delegation.Order, row int, f func(file int, m *delegation.FileMark) error,
+	ctx context.Context, o *delegation.Order, row int, wanted func(file int) bool,
+	f func(file int, m *delegation.FileMark) error,
 ) error {
 	key := string(fileMarksKey(o, row))
 	view := []View{{Family: tableschema.StateFamily, Versions: 1}}
@@ -57,6 +58,9 @@ func (c *Client) LoadFileMarks(
 			file, err := strconv.Atoi(string(r.Cells[i].Qualifier))
 			if err != nil || file < 0 || delegation.RowOf(file) != row {
 				continue // no mark
+			}
+			if wanted != nil && !wanted(file) {
+				continue
 			}
 			m, err := delegation.DecodeFileMark(r.Cells[i].Value)
 			if err != nil {

@@ -235,7 +235,7 @@ func everyServer(t *testing.T, test func(t *testing.T, c *Client)) {
 	})
 }
 
-func startEmulator(t *testing.T) string {
+func startEmulator(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

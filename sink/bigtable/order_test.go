@@ -139,7 +139,7 @@ func TestMarksOfFiles(t *testing.T) {
 			t.Helper()
 			all := map[int]int64{}
 			for row := range delegation.Rows(o.Export.Files) {
-				err := c.LoadFileMarks(ctx, o, row, func(file int, m *delegation.FileMark) error {
+				err := c.LoadFileMarks(ctx, o, row, nil, func(file int, m *delegation.FileMark) error {
 					all[file] = m.Items
 					return nil
 				})
@@ -163,7 +163,7 @@ func TestMarksOfFiles(t *testing.T) {
 		if m, _ := c.FileMark(ctx, o, 3); m != nil || !errors.Is(err, stop) {
 			t.Errorf("without a lease: %v, %v", m, err)
 		}
-		err = c.LoadFileMarks(ctx, o, 0, func(int, *delegation.FileMark) error { return stop })
+		err = c.LoadFileMarks(ctx, o, 0, nil, func(int, *delegation.FileMark) error { return stop })
 		if !errors.Is(err, stop) {
 			t.Error(err)
 		}

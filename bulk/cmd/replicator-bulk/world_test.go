@@ -167,7 +167,7 @@ func (w *world) marks() map[int]delegation.FileMark {
 	w.t.Helper()
 	all := map[int]delegation.FileMark{}
 	for row := range delegation.Rows(w.order.Export.Files) {
-		err := w.sink.LoadFileMarks(w.t.Context(), w.order, row, func(n int, m *delegation.FileMark) error {
+		err := w.sink.LoadFileMarks(w.t.Context(), w.order, row, nil, func(n int, m *delegation.FileMark) error {
 			all[n] = *m
 			return nil
 		})
