@@ -59,13 +59,7 @@ func (o *Observer) look(ctx context.Context, q *queue.Queue) (pipeline.Status, [
 		}
 		statuses, all = append(statuses, status), append(all, log)
 	}
-	status := pipeline.Summarize(o.cfg.Pipeline, statuses)
-	status.Explain(unfit(o.cfg))
-	if o.daemon != nil {
-		status.Fail(o.daemon.Failing, o.daemon.Services)
-		status.Verdict.Adopt(&o.daemon.Verdict)
-	}
-	return status, all, nil
+	return o.whole(statuses), all, nil
 }
 
 // lookTwice looks at the logs, and a second time if a table is late: between the two, the table may
@@ -85,13 +79,19 @@ func (o *Observer) lookTwice(ctx context.Context) (pipeline.Status, error) {
 	for i := range again.Tables {
 		again.Tables[i].Moved(before[i].State, after[i].State)
 	}
-	status = pipeline.Summarize(o.cfg.Pipeline, again.Tables)
-	status.Explain(unfit(o.cfg))
-	status.Fail(again.Failing, again.Services)
+	return o.whole(again.Tables), nil
+}
+
+// whole returns the status of the tables together, with what only the daemon can report.
+func (o *Observer) whole(tables []pipeline.TableStatus) pipeline.Status {
+	s := pipeline.Summarize(o.cfg.Pipeline, tables)
+	s.Explain(unfit(o.cfg))
 	if o.daemon != nil {
-		status.Verdict.Adopt(&o.daemon.Verdict)
+		s.Fail(o.daemon.Failing, o.daemon.Services)
+		s.Verdict.Adopt(&o.daemon.Verdict)
+		s.Rehearsals = o.daemon.Rehearsals
 	}
-	return status, nil
+	return s
 }
 
 // table returns the status of one table from its log; if there is no log, the daemon's status of
