@@ -75,7 +75,7 @@ type CopyState struct {
 	// Delegated is the entry that has delegated the copy to workers; 0: nothing is written but by
 	// the owner of the log.
 	Delegated uint64 `json:"delegated,omitempty"`
-	// TakenBack and Cancels are what an operator wants of a delegated copy, once its order is closed.
+	// TakenBack and Cancels are requests of an operator for a delegated copy, once its order is closed.
 	TakenBack bool          `json:"taken_back,omitempty"`
 	Cancels   change.Millis `json:"cancels,omitempty"` // when it was ordered; 0: it was not
 	Closed    change.Millis `json:"closed,omitempty"`  // service clock of the entry that closed the last order
@@ -106,8 +106,8 @@ func (c *CopyState) allDone() bool {
 	return c.Parts > 0
 }
 
-// Closes reports whether the order of a delegated copy is to be closed: an operator wants it, the copy
-// pauses, or there is nothing left to do.
+// Closes reports whether the order of a delegated copy is to be closed: an operator requested it, the
+// copy pauses, or there is nothing left to do.
 func (c *CopyState) Closes() bool {
 	return c.Delegated > 0 && (c.TakenBack || c.Cancels > 0 || c.PausedWhy != "" || c.allDone())
 }
@@ -264,7 +264,7 @@ func (s *State) Delegates(c *CopyState) Delegate {
 	return DelegateYes
 }
 
-// CopyOrder is what an operator wants of one copy.
+// CopyOrder is what an operator requests for one copy.
 type CopyOrder struct {
 	ID string `json:"id"` // of the copy
 	Do string `json:"do"` // CopyPause and so on

@@ -21,7 +21,7 @@ import (
 
 // Rehearsal is what a cutover would meet now: what would refuse it, and how long the writers would
 // have to stand still. It proves nothing about Bigtable, and is no certificate: certificate.Check
-// refuses it. That the writers can be stopped it cannot show.
+// refuses it. It cannot show that the writers can be stopped.
 type Rehearsal struct {
 	Schema   int       `json:"schema"`
 	Pipeline string    `json:"pipeline"`
@@ -63,7 +63,7 @@ const (
 type Lull struct {
 	Longest float64   `json:"longest_s"`
 	Since   time.Time `json:"since"`
-	Window  float64   `json:"window_s"` // that was looked at: an hour, or what the logs hold of it
+	Window  float64   `json:"window_s"` // searched: an hour, or the part of it that the logs hold
 	Wanted  float64   `json:"wanted_s"` // --quiet
 }
 
@@ -234,7 +234,7 @@ func (c *Cutover) drained(ctx context.Context) error {
 }
 
 // compare compares both sides as the cutover would, while the writers write: what may differ is
-// settled until it is certain.
+// read again until it is certain.
 func (c *Cutover) compare(ctx context.Context, r *Rehearsal) error {
 	if err := c.copySaved(); err != nil {
 		return err
@@ -250,8 +250,8 @@ func (c *Cutover) compare(ctx context.Context, r *Rehearsal) error {
 	return nil
 }
 
-// copySaved copies the kept full comparison into the folder of the rehearsal: reading what has
-// changed since adds to its files.
+// copySaved copies the kept full comparison into the folder of the rehearsal: reading the items
+// that have changed since adds to its files.
 func (c *Cutover) copySaved() error {
 	from := audit.SavedDir(c.cfg.Scratch, c.cfg.Pipeline, c.pair.Target)
 	if _, err := audit.LoadSaved(from); err != nil {
@@ -269,8 +269,8 @@ func (c *Cutover) copySaved() error {
 	return saved.CopyTo(from, audit.SavedDir(c.folder, c.cfg.Pipeline, c.pair.Target))
 }
 
-// meanwhile returns how many changes the logs have got since a look at them that neither TTL nor a
-// heartbeat made.
+// meanwhile returns how many changes the logs got since they were read before. Changes by TTL and
+// heartbeats do not count.
 func (c *Cutover) meanwhile(ctx context.Context, before []*control.Log) (n int64, err error) {
 	logs, err := c.logs(ctx)
 	if err != nil {

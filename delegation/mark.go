@@ -13,8 +13,8 @@ const FilesPerRow = 1000
 const MostHandedBack = 1000
 
 // FileMark records that every item of a file is durable in Bigtable, but for the lines that the
-// worker hands back to the daemon. It is the only result of a worker's work: what an engine says of
-// its job proves nothing.
+// worker hands back to the daemon. It is the only result of a worker's work: what an engine reports
+// of its job proves nothing.
 type FileMark struct {
 	Format  int    `json:"format"` // Rule 11: everything stored carries a format number
 	Order   string `json:"order"`  // id

@@ -14,7 +14,7 @@ const (
 	UnfitOutlives Unfit = "outlives"
 	// UnfitSecrets: the guards' values are sealed, or the mapping has secrets.
 	UnfitSecrets Unfit = "secrets"
-	// UnfitMoves: rows that an item had in an earlier life cannot be told from its key.
+	// UnfitMoves: rows that an item had in an earlier life do not follow from its key.
 	UnfitMoves Unfit = "rows_move"
 )
 
@@ -50,6 +50,6 @@ func (u Unfit) Why() string {
 		UnfitOutlives: "cells remain without their item (on_ttl_expiry: keep, on_remove: tombstone, removed: keep or " +
 			"empty, aggregates), which workers cannot order",
 		UnfitSecrets: "the mapping has secrets or personal data in keys, and an order holds no secret",
-		UnfitMoves:   "the rows that an item had in an earlier life cannot be told from its key",
+		UnfitMoves:   "the rows that an item had in an earlier life do not follow from its key",
 	}[u]
 }

@@ -30,7 +30,7 @@ func (c *Comparison) Run(ctx context.Context, job func(context.Context, *distrib
 	if err != nil {
 		return Closed, err
 	}
-	c.say("comparison %s of %s: %d files, %d of %d ranges are compared already",
+	c.print("comparison %s of %s: %d files, %d of %d ranges are compared already",
 		plan.ID, plan.Target, plan.Files(), len(stored), plan.Ranges())
 	if len(stored) == plan.Ranges() {
 		return All, nil
@@ -43,18 +43,18 @@ func (c *Comparison) Run(ctx context.Context, job func(context.Context, *distrib
 	ended()
 	_ = g.Wait() // it returns no error
 	if failed != nil {
-		c.say("the engine reports: %s", failed)
+		c.print("the engine reports: %s", failed)
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	if stored, err = folder.Stored(last, plan); err != nil {
 		return NotAll, err
 	}
-	c.say("%d of %d ranges in %s", len(stored), plan.Ranges(), time.Since(began).Round(time.Second))
+	c.print("%d of %d ranges in %s", len(stored), plan.Ranges(), time.Since(began).Round(time.Second))
 	if len(stored) < plan.Ranges() {
 		return NotAll, fmt.Errorf("%d of %d ranges have no findings: launch again", plan.Ranges()-len(stored), plan.Ranges())
 	}
-	c.say("every range is compared: `replicator verify --workers` settles what was found")
+	c.print("every range is compared: `replicator verify --workers` settles what was found")
 	return All, nil
 }
 
@@ -65,7 +65,7 @@ func (c *Comparison) DryRun(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = opened.Close() }() // nothing was written
-	return opened.Describe(ctx, c.say)
+	return opened.Describe(ctx, c.print)
 }
 
 // show prints how many ranges have findings, until ctx ends.
@@ -75,9 +75,9 @@ func (c *Comparison) show(ctx context.Context, folder *distributed.Folder, plan 
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
-			c.say("list ranges: %s", err)
+			c.print("list ranges: %s", err)
 		default:
-			c.say("%d of %d ranges", len(stored), plan.Ranges())
+			c.print("%d of %d ranges", len(stored), plan.Ranges())
 		}
 	}
 }

@@ -39,7 +39,7 @@ func New(p worker.Place, out io.Writer, terminal bool) *Launch {
 	return &Launch{Place: p, Out: out, Terminal: terminal, Poll: 5 * time.Second, Line: time.Minute}
 }
 
-func (l *Launch) say(format string, args ...any) { _, _ = fmt.Fprintf(l.Out, format+"\n", args...) }
+func (l *Launch) print(format string, args ...any) { _, _ = fmt.Fprintf(l.Out, format+"\n", args...) }
 
 // ClosedError means that there is nothing to copy.
 type ClosedError struct {
@@ -57,15 +57,15 @@ func (l *Launch) Await(ctx context.Context) (*delegation.Order, error) {
 		return nil, err
 	}
 	defer func() { _ = c.Close() }()
-	said := time.Time{}
+	printed := time.Time{}
 	for {
 		o, why, err := l.look(ctx, c)
 		if o != nil || err != nil {
 			return o, err
 		}
-		if now := time.Now(); now.Sub(said) >= l.Line {
-			l.say("waiting for an order to copy %s of pipeline %s: %s", l.Place.Table, l.Place.Pipeline, why)
-			said = now
+		if now := time.Now(); now.Sub(printed) >= l.Line {
+			l.print("waiting for an order to copy %s of pipeline %s: %s", l.Place.Table, l.Place.Pipeline, why)
+			printed = now
 		}
 		if err := failure.Pause(ctx, l.Poll); err != nil {
 			return nil, err
@@ -139,7 +139,7 @@ func (l *Launch) Run(ctx context.Context, o *delegation.Order, job Job) (int, er
 	if err := t.read(ctx, c); err != nil {
 		return NotAll, bigtable.Explain(err)
 	}
-	l.say("order %s: %d of %d files are copied already", o.ID, t.files, t.wanted)
+	l.print("order %s: %d of %d files are copied already", o.ID, t.files, t.wanted)
 	if t.complete() {
 		return All, nil
 	}
@@ -150,10 +150,10 @@ func (l *Launch) Run(ctx context.Context, o *delegation.Order, job Job) (int, er
 	failed := job(ctx, l.Place, o.Export.Files)
 	ended()
 	if err := g.Wait(); err != nil {
-		l.say("%s", err)
+		l.print("%s", err)
 	}
 	if failed != nil {
-		l.say("the engine reports: %s", failed)
+		l.print("the engine reports: %s", failed)
 	}
 	return l.result(context.WithoutCancel(ctx), c, t, time.Since(began))
 }
@@ -166,7 +166,7 @@ func (l *Launch) result(ctx context.Context, c *bigtable.Client, t *tally, took 
 	var closed *ClosedError
 	switch o, _, err := l.look(ctx, c); {
 	case errors.As(err, &closed) && closed.Done:
-		l.say("every file is copied")
+		l.print("every file is copied")
 		return All, nil
 	case errors.As(err, &closed), o != nil && o.ID != t.order.ID:
 		return Closed, cmp.Or(err, error(&ClosedError{Why: "the table has another order"}))
@@ -174,11 +174,11 @@ func (l *Launch) result(ctx context.Context, c *bigtable.Client, t *tally, took 
 	if err := t.read(ctx, c); err != nil {
 		return NotAll, bigtable.Explain(err)
 	}
-	l.say("%s in %s", t.summary(), took.Round(time.Second))
+	l.print("%s in %s", t.summary(), took.Round(time.Second))
 	if !t.complete() {
 		return NotAll, fmt.Errorf("%d of %d files have no mark: launch again, or `replicator copy takeback --table %s`",
 			t.wanted-t.files, t.wanted, t.order.Table)
 	}
-	l.say("every file is copied: the daemon takes the marks over, and closes the order")
+	l.print("every file is copied: the daemon takes the marks over, and closes the order")
 	return All, nil
 }

@@ -39,11 +39,11 @@ func (l *Launch) Plan(ctx context.Context, o *delegation.Order) error {
 		}
 	}
 	left := max(items-t.items, 0)
-	l.say("order      %s of %s", o.ID, time.UnixMilli(int64(o.Opened)).UTC().Format(time.RFC3339))
-	l.say("export     %s, as of %s", e.URL, e.Time.Time().UTC().Format(time.RFC3339))
-	l.say("files      %d, %d MB compressed, %d of them copied already", t.wanted, size>>20, t.files)
-	l.say("items      %d, %d of them left: about %.1f core-hours", items, left, (time.Duration(left) * itemCPU).Hours())
-	l.say("target     table %s, instance %s of project %s", o.Target, l.Place.Instance, l.Place.Project)
-	l.say("nothing was started and nothing was written")
+	l.print("order      %s of %s", o.ID, time.UnixMilli(int64(o.Opened)).UTC().Format(time.RFC3339))
+	l.print("export     %s, as of %s", e.URL, e.Time.Time().UTC().Format(time.RFC3339))
+	l.print("files      %d, %d MB compressed, %d of them copied already", t.wanted, size>>20, t.files)
+	l.print("items      %d, %d of them left: about %.1f core-hours", items, left, (time.Duration(left) * itemCPU).Hours())
+	l.print("target     table %s, instance %s of project %s", o.Target, l.Place.Instance, l.Place.Project)
+	l.print("nothing was started and nothing was written")
 	return nil
 }

@@ -17,11 +17,11 @@ import (
 func (l *Launch) show(ctx context.Context, c *bigtable.Client, t *tally) error {
 	bar, finish := l.bar(ctx, t)
 	defer finish()
-	began, first, said := time.Now(), t.items, time.Now()
+	began, first, printed := time.Now(), t.items, time.Now()
 	for !t.complete() && failure.Pause(ctx, l.Poll) == nil {
 		if err := t.read(ctx, c); err != nil {
 			if ctx.Err() == nil {
-				l.say("read marks: %s", err)
+				l.print("read marks: %s", err)
 			}
 			continue
 		}
@@ -30,9 +30,9 @@ func (l *Launch) show(ctx context.Context, c *bigtable.Client, t *tally) error {
 		if bar != nil {
 			bar.text.Store(&text)
 			bar.SetCurrent(int64(t.files))
-		} else if now.Sub(said) >= l.Line {
-			l.say("%d of %d files · %d items · %s", t.files, t.wanted, t.items, text)
-			said = now
+		} else if now.Sub(printed) >= l.Line {
+			l.print("%d of %d files · %d items · %s", t.files, t.wanted, t.items, text)
+			printed = now
 		}
 	}
 	return nil

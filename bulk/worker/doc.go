@@ -7,7 +7,7 @@
 // Engines run files twice, beside each other, and after a job was cancelled. That is harmless: a
 // row that holds an item at the order's version or later is left as it is, and every attempt of
 // every write asks the lease on the order first. A file counts as copied by its mark alone, which the
-// daemon reads. What an engine says of a job proves nothing.
+// daemon reads. What an engine reports of a job proves nothing.
 //
 // Nothing of an item leaves the process but for its cells: an item that is refused is handed back by
 // the number of its line.

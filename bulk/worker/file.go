@@ -20,7 +20,7 @@ import (
 // reach the bound of the process; an engine runs a file in each of its slots.
 const inFile = 256
 
-// Done is what became of a file.
+// Done is the result of a file.
 type Done struct {
 	Before bool // it had a mark already, or needs no copying
 	Mark   delegation.FileMark
@@ -68,7 +68,7 @@ func orClosed(err error) error {
 	return err
 }
 
-// file is one file on its way.
+// file is one file that is being copied.
 type file struct {
 	w *Worker
 
@@ -76,7 +76,7 @@ type file struct {
 	mark delegation.FileMark
 }
 
-// line is one line on its way.
+// line is one line in flight.
 type line struct {
 	number int64
 	item   []byte

@@ -16,7 +16,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// inProcess is how many items are on their way in a process, of all its files. Their JSON is in
+// inProcess is how many items are in flight in a process, of all its files. Their JSON is in
 // memory, 400 KB at most each and 1 KB as a rule. The client of Bigtable finds how many calls are
 // best, and that is more only where an answer takes longer than the processors need for a thousand
 // items: 40 ms a core.
@@ -50,7 +50,7 @@ func Shared(p Place) (*Worker, error) {
 	if w := shared.workers[p]; w != nil {
 		return w, nil
 	}
-	w, err := Open(context.Background(), p) // not that of a bundle, which it outlives
+	w, err := Open(context.Background(), p) // a worker outlives the context of a bundle
 	if err != nil {
 		return nil, err
 	}

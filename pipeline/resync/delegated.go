@@ -60,7 +60,7 @@ func (c *Copier) watchWorkers(ctx context.Context) error {
 	return w.closed(ctx)
 }
 
-// closeReason returns why the log wants the order of a copy to be closed; "" where it does not.
+// closeReason returns why the order of a copy is to be closed by its log; "" where it is not.
 func closeReason(c *checkpoint.CopyState) delegation.CloseReason {
 	switch {
 	case !c.Closes():

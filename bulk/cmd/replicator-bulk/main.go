@@ -37,7 +37,7 @@ import (
 
 var version string // of the release
 
-// engines are the runners of Beam that are tried.
+// engines are the runners of Beam that --runner accepts.
 var engines = []string{"prism", "flink", "spark", "dataflow", "universal"}
 
 const usage = `replicator-bulk copy --pipeline P --table T --bigtable PROJECT/INSTANCE [--runner ENGINE] [-- FLAGS]
