@@ -84,6 +84,6 @@ func (t *tally) wantedIn(row int) (n int) {
 }
 
 func (t *tally) summary() string {
-	return fmt.Sprintf("%d of %d files, %d items, %d rows written, %d rows held newer content, %d items handed back",
+	return fmt.Sprintf("%d of %d files, %d items, %d rows written, %d rows left as they were, %d items handed back",
 		t.files, t.wanted, t.items, t.written, t.skipped, t.back)
 }

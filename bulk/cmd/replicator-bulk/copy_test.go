@@ -80,7 +80,7 @@ func TestCopyUnderKills(t *testing.T) {
 	if sum.Items != items || sum.Rows+sum.Skipped != items {
 		t.Errorf("%+v", sum)
 	}
-	t.Logf("%d files had marks when the last job began, %d rows held newer content", before, sum.Skipped)
+	t.Logf("%d files had marks when the last job began, %d rows left as they were", before, sum.Skipped)
 	w.daemon.Settle()
 	w.equal()
 }
