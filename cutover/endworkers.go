@@ -11,7 +11,8 @@ import (
 )
 
 // closedLately is how long ago an order may have been closed for its workers to be outwaited again: its
-// date may be older than the moment at which it was stored.
+// date may be older than the moment at which it was stored. Where the log shows no end of the workers,
+// they are outwaited whatever the date.
 const closedLately = 5 * delegation.CloseWait
 
 // endWorkers ends the workers of a table that is given up while they copy it, and outwaits them: the
@@ -39,7 +40,7 @@ func (r *Retirement) endWorkers(ctx context.Context) error {
 			}
 			continue
 		}
-		if now-o.Closed < change.Millis(closedLately/time.Millisecond) {
+		if r.delegated || now-o.Closed < change.Millis(closedLately/time.Millisecond) {
 			r.Say("Workers may copy %s for %s yet: they are outwaited.", r.Table, delegation.CloseWait)
 			if err := failure.Pause(ctx, delegation.CloseWait); err != nil {
 				return err

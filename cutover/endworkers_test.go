@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cutover"
 	"github.com/tailrace-cdc/replicator/delegation"
+	"github.com/tailrace-cdc/replicator/queue"
 )
 
 // TestTableThatWorkersCopyIsRetiredBehindThem: their order is closed, and nothing is taken away before
@@ -33,6 +35,29 @@ func TestTableThatWorkersCopyIsRetiredBehindThem(t *testing.T) {
 	if err := sink.StoreFileMark(t.Context(), order, 0, delegation.FileMark{Items: 1}, nil); err != nil {
 		t.Fatal(err)
 	}
+	log, err := q.Log(t.Context(), "Orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	note := func(body func(*checkpoint.State) any) {
+		t.Helper()
+		owner, err := log.Claim(t.Context(), queue.ClaimOptions{Owner: "a"})
+		if err == nil {
+			_, err = owner.Append(t.Context(), body(owner.State()), nil)
+		}
+		if err == nil {
+			err = owner.Release(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	note(func(s *checkpoint.State) any {
+		return &checkpoint.Copy{
+			ID: "backfill-1", Why: checkpoint.CopyBackfill, From: checkpoint.FromExport, By: checkpoint.ByWorkers, Export: "e",
+			Parts: 1, Began: s.Date + 1,
+		}
+	})
 	retire := func(after time.Duration) (waited bool, err error) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -51,8 +76,8 @@ func TestTableThatWorkersCopyIsRetiredBehindThem(t *testing.T) {
 		err = r.Run(ctx)
 		return waited, err
 	}
-	for _, when := range []string{"first", "again"} {
-		if waited, err := retire(0); !waited || !errors.Is(err, context.Canceled) {
+	for _, when := range []time.Duration{0, time.Minute, time.Hour} {
+		if waited, err := retire(when); !waited || !errors.Is(err, context.Canceled) {
 			t.Fatalf("%s: waited %t, %v", when, waited, err)
 		}
 		seen, err := sink.LoadOrder(t.Context(), w.Config.Pipeline, "Orders")
@@ -63,9 +88,10 @@ func TestTableThatWorkersCopyIsRetiredBehindThem(t *testing.T) {
 			t.Errorf("%s: while it waits the log is gone: %v", when, err)
 		}
 	}
+	note(func(*checkpoint.State) any { return &checkpoint.CopyMarks{ID: "backfill-1", Closed: true} })
 	waited, err := retire(time.Hour)
 	if waited || err != nil {
-		t.Errorf("an hour later: waited %t, %v", waited, err)
+		t.Errorf("closed in the log, an hour later: waited %t, %v", waited, err)
 	}
 	if m, err := sink.FileMark(t.Context(), order, 0); m != nil || err != nil {
 		t.Errorf("a mark is left: %+v, %v", m, err)

@@ -76,6 +76,7 @@ func (r *Retirement) checkUnapplied(ctx context.Context) error {
 		s, err = log.Fold(ctx)
 	}
 	if err == nil {
+		r.delegated = s.WorkersMayWrite()
 		r.Kept.Unapplied, before, err = unapplied(ctx, log, s)
 	}
 	switch {

@@ -44,6 +44,8 @@ type Retirement struct {
 	sink  *bigtable.Client // nil: the table has no target
 	rows  RowStore
 	row   *bigtable.State // nil: there is none
+	// delegated is set where the log does not show that its workers have ended.
+	delegated bool
 }
 
 // RowStore is where the table's row is kept: in Bigtable or, for a table without a target, in the
