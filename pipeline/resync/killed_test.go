@@ -2,7 +2,9 @@ package resync
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,15 +19,24 @@ import (
 // has happened then, or not.
 type mortal struct {
 	*delegated
-	left   int  // calls until then; 0: it lives on
-	after  bool // the last call happens
+	left   atomic.Int64 // calls until then; 0: it lives on
+	after  bool         // the last call happens
 	kill   context.CancelFunc
 	closed time.Time // when the order was stored as closed
+
+	freeze func() // in place of a kill
+	lost   bool   // another process has claimed the log
 }
+
+var errLost = errors.New("another process has claimed the log")
 
 // call makes a call, or kills the owner.
 func (m *mortal) call(f func() error) error {
-	if m.left--; m.left != 0 {
+	if m.left.Add(-1) != 0 {
+		return f()
+	}
+	if m.freeze != nil {
+		m.freeze()
 		return f()
 	}
 	defer m.kill()
@@ -89,25 +100,31 @@ func (m *mortal) Resync(ctx context.Context, r *apply.ResyncItem) (out apply.Res
 }
 
 func (m *mortal) append(ctx context.Context, body any) error {
-	if b, ok := body.(*checkpoint.CopyMarks); ok && b.Closed {
+	if b, ok := body.(*checkpoint.CopyMarks); ok && b.Closed && !m.lost {
 		if m.order.Open() || time.Since(m.closed) < delegation.CloseWait {
 			m.t.Errorf("it is closed in the log %s after it was closed for its workers: %+v", time.Since(m.closed), m.order)
 		}
 	}
-	return m.call(func() error { return m.delegated.append(ctx, body) })
+	return m.call(func() error {
+		if m.lost {
+			return errLost
+		}
+		return m.delegated.append(ctx, body)
+	})
 }
 
 // own runs the owner, and reports whether it was killed.
 func (m *mortal) own(left int) (killed bool) {
 	ctx, kill := context.WithCancel(m.t.Context())
 	defer kill()
-	m.left, m.kill = left, kill
+	m.left.Store(int64(left))
+	m.kill = kill
 	o := m.options()
 	o.Append, o.Writer, o.Workers.Store, o.Workers.Note = m.append, m, m, m.note
 	m.mu.Lock()
 	state := *m.state
 	m.mu.Unlock()
-	if err := New(o, &state).Run(ctx); err != nil && ctx.Err() == nil {
+	if err := New(o, &state).Run(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, errLost) {
 		m.t.Error(err)
 	}
 	return ctx.Err() != nil
