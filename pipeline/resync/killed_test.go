@@ -71,9 +71,9 @@ func (m *mortal) StoreBeat(
 }
 
 func (m *mortal) LoadFileMarks(
-	ctx context.Context, o *delegation.Order, row int, f func(int, *delegation.FileMark) error,
+	ctx context.Context, o *delegation.Order, row int, wanted func(int) bool, f func(int, *delegation.FileMark) error,
 ) error {
-	return m.call(func() error { return m.delegated.LoadFileMarks(ctx, o, row, f) })
+	return m.call(func() error { return m.delegated.LoadFileMarks(ctx, o, row, wanted, f) })
 }
 
 // RemoveFileMarks removes them: what they show must be in the log.
