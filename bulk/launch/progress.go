@@ -42,7 +42,7 @@ func (l *Launch) show(ctx context.Context, c *bigtable.Client, t *tally) error {
 func speed(t *tally, items int64, took time.Duration) string {
 	rate := float64(items) / max(took.Seconds(), 1)
 	if rate < 1 {
-		return "no file was finished yet"
+		return "no file was finished yet; workers begin within 45 s of their start"
 	}
 	left := float64(max(t.order.Export.Items-t.items, 0)) / rate
 	return fmt.Sprintf("%.0f items/s · about %s left", rate, (time.Duration(left) * time.Second).Round(time.Second))
