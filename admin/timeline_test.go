@@ -14,8 +14,8 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 )
 
-// TestFrontShowsWhatHappened: the timeline, the charts of all tables together, a line per table, and
-// where the state is explained.
+// TestFrontShowsWhatHappened: the timeline, the charts of all tables together, a line per table,
+// and where the state is explained.
 func TestFrontShowsWhatHappened(t *testing.T) {
 	now := time.Now()
 	var hour []latency.Point

@@ -55,9 +55,10 @@ func hasJob(dir string) bool {
 // this one, which are older than its record: Record drops them then.
 func forgetJob(dir string) { _ = os.Remove(filepath.Join(dir, jobFile)) }
 
-// byWorkers is verify.Full on the machines of a distributed engine: it has the tables exported, plans
-// the comparison, waits until workers have compared every range of rows, and joins what they found.
-// The record of the comparison began before, so the logs hold every change since the exports.
+// byWorkers is verify.Full on the machines of a distributed engine: it has the tables exported,
+// plans the comparison, waits until workers have compared every range of rows, and joins what they
+// found. The record of the comparison began before, so the logs hold every change since the
+// exports.
 func (r *run) byWorkers(
 	ctx context.Context, o verify.FullOptions, tables []verify.Table, target verify.Target,
 ) (*verify.Findings, error) {
@@ -171,8 +172,8 @@ func (w *byWorkers) plan(ctx context.Context) (*distributed.Plan, error) {
 	return p, explainFolder(w.folder.StorePlan(ctx, p))
 }
 
-// request has DynamoDB export all tables of the target. The same request returns the same export for
-// eight hours.
+// request has DynamoDB export all tables of the target. The same request returns the same export
+// for eight hours.
 func (w *byWorkers) request(ctx context.Context) error {
 	if len(w.job.Exports) == len(w.pair.Tables) {
 		return nil

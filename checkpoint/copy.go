@@ -19,8 +19,8 @@ const (
 	FromExport = "export"
 )
 
-// ByWorkers is who copies where it is not the owner of the log: workers outside the daemon, under an
-// order that the owner stores beside the table's row, see package delegation.
+// ByWorkers is who copies where it is not the owner of the log: workers outside the daemon, under
+// an order that the owner stores beside the table's row, see package delegation.
 const ByWorkers = "workers"
 
 // Copy begins a copy of the table's items to Bigtable, read from the table itself alongside the
@@ -75,7 +75,8 @@ type CopyState struct {
 	// Delegated is the entry that has delegated the copy to workers; 0: nothing is written but by
 	// the owner of the log.
 	Delegated uint64 `json:"delegated,omitempty"`
-	// TakenBack and Cancels are requests of an operator for a delegated copy, once its order is closed.
+	// TakenBack and Cancels are requests of an operator for a delegated copy, once its order is
+	// closed.
 	TakenBack bool          `json:"taken_back,omitempty"`
 	Cancels   change.Millis `json:"cancels,omitempty"` // when it was ordered; 0: it was not
 	Closed    change.Millis `json:"closed,omitempty"`  // service clock of the entry that closed the last order
@@ -106,8 +107,8 @@ func (c *CopyState) allDone() bool {
 	return c.Parts > 0
 }
 
-// Closes reports whether the order of a delegated copy is to be closed: an operator requested it, the
-// copy pauses, or there is nothing left to do.
+// Closes reports whether the order of a delegated copy is to be closed: an operator requested it,
+// the copy pauses, or there is nothing left to do.
 func (c *CopyState) Closes() bool {
 	return c.Delegated > 0 && (c.TakenBack || c.Cancels > 0 || c.PausedWhy != "" || c.allDone())
 }
@@ -248,8 +249,8 @@ const (
 	DelegatePaused  Delegate = "paused"    // it has paused itself, for a reason that concerns workers as well
 )
 
-// Delegates returns whether a copy may be delegated to workers as far as the log decides it; nil for
-// none.
+// Delegates returns whether a copy may be delegated to workers as far as the log decides it; nil
+// for none.
 func (s *State) Delegates(c *CopyState) Delegate {
 	switch {
 	case c == nil:

@@ -1,5 +1,6 @@
-// Package checkpoint is the pure core of the protocol: the entries of a table's log, and the state that they add up to.
-// state' = state.Apply(entry). Beside the log only rows of tailrace_state are stored (package staterow).
+// Package checkpoint is the pure core of the protocol: the entries of a table's log, and the state
+// that they add up to. state' = state.Apply(entry). Beside the log only rows of tailrace_state are
+// stored (package staterow).
 //
 // It does no I/O, reads no clock and depends on neither NATS nor AWS, so that every history can be
 // folded, fuzzed and simulated as it is.

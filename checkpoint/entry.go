@@ -140,8 +140,8 @@ const visibilityDelay = 2000
 // openUntil returns up to when a shard took all writes that a listing shows open.
 //
 // Rule 10: changes of its children are created later, and are not read yet. A listing may show a
-// shard open for visibilityDelay after its end, and the creation time of a change is rounded down to
-// the second.
+// shard open for visibilityDelay after its end, and the creation time of a change is rounded down
+// to the second.
 func openUntil(listed change.Millis) change.Millis { return listed - visibilityDelay - 1000 }
 
 // Beat shows that the owner is alive, and how far idle shards have been read.

@@ -90,8 +90,8 @@ func (o *Observer) Await(
 	}
 }
 
-// withDaemon returns the status with what the daemon adds to what the logs hold: why it has begun no
-// log, rates, and services that fail. Without an answer it returns the status as it is.
+// withDaemon returns the status with what the daemon adds to what the logs hold: why it has begun
+// no log, rates, and services that fail. Without an answer it returns the status as it is.
 func (o *Observer) withDaemon(ctx context.Context, s pipeline.Status) pipeline.Status {
 	if o.daemon = Daemon(ctx, o.cfg); o.daemon == nil || s.Schema == 0 {
 		return s

@@ -42,9 +42,9 @@ func TestWaitingForAResyncEndsBeforeAnotherGap(t *testing.T) {
 	}
 }
 
-// TestRefusedItemsEndTheWait: no further comparison ends a resync that is open for nothing but items
-// that are refused, so a command does not wait for it for ever. That another resync was open, which
-// was replaced, ends nothing.
+// TestRefusedItemsEndTheWait: no further comparison ends a resync that is open for nothing but
+// items that are refused, so a command does not wait for it for ever. That another resync was open,
+// which was replaced, ends nothing.
 func TestRefusedItemsEndTheWait(t *testing.T) {
 	now := &resync.WholeStatus{ID: "r1", Doing: "open", Refused: 1, Why: "1 item refused"}
 	admin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

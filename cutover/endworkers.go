@@ -10,13 +10,13 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// closedLately is how long ago an order may have been closed for its workers to be outwaited again: its
-// date may be older than the moment at which it was stored. Where the log shows no end of the workers,
-// they are outwaited whatever the date.
+// closedLately is how long ago an order may have been closed for its workers to be outwaited again:
+// its date may be older than the moment at which it was stored. Where the log shows no end of the
+// workers, they are outwaited whatever the date.
 const closedLately = 5 * delegation.CloseWait
 
-// endWorkers ends the workers of a table that is given up while they copy it, and outwaits them: the
-// fence of the row ends each at its next reading. A table that was cut over has none.
+// endWorkers ends the workers of a table that is given up while they copy it, and outwaits them:
+// the fence of the row ends each at its next reading. A table that was cut over has none.
 //
 // Rule 12: behind a fence nothing is written to Bigtable, by no process.
 func (r *Retirement) endWorkers(ctx context.Context) error {

@@ -13,8 +13,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
-// TestTableThatWorkersCopyIsRetiredBehindThem: their order is closed, and nothing is taken away before
-// they are outwaited. A retirement that was interrupted meanwhile waits again.
+// TestTableThatWorkersCopyIsRetiredBehindThem: their order is closed, and nothing is taken away
+// before they are outwaited. A retirement that was interrupted meanwhile waits again.
 func TestTableThatWorkersCopyIsRetiredBehindThem(t *testing.T) {
 	w := newSharedWorld(t, 947)
 	w.replicate()

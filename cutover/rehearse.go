@@ -96,8 +96,8 @@ func (c *Cutover) Rehearse(ctx context.Context) (*Rehearsal, error) {
 // folderPrefix begins the names of the folders of rehearsals.
 const folderPrefix = "rehearsal-"
 
-// makeFolder makes the folder of the rehearsal, and removes those of rehearsals that were killed. end
-// removes it; where that fails, files of a comparison stay, of mode 0600.
+// makeFolder makes the folder of the rehearsal, and removes those of rehearsals that were killed.
+// end removes it; where that fails, files of a comparison stay, of mode 0600.
 func (c *Cutover) makeFolder() (end func(), err error) {
 	base := c.cfg.Scratch
 	_, missing := os.Stat(base)

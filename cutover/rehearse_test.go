@@ -92,8 +92,9 @@ func (w *world) leftovers() map[string]string {
 	return all
 }
 
-// TestRehearsalLeavesNothingBehind: whether it compares all items, or those that have changed since a
-// kept comparison, it adds no entry, row or file, and the cutover goes on as if there had been none.
+// TestRehearsalLeavesNothingBehind: whether it compares all items, or those that have changed since
+// a kept comparison, it adds no entry, row or file, and the cutover goes on as if there had been
+// none.
 func TestRehearsalLeavesNothingBehind(t *testing.T) {
 	w := newWorld(t, 931, "")
 	w.d = w.Run()
@@ -135,8 +136,8 @@ func TestRehearsalLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// TestRehearsalNamesWhatWouldRefuse the cutover: an item that differs, a table that is not ready, and
-// a fence that stands already.
+// TestRehearsalNamesWhatWouldRefuse the cutover: an item that differs, a table that is not ready,
+// and a fence that stands already.
 func TestRehearsalNamesWhatWouldRefuse(t *testing.T) {
 	w := newWorld(t, 932, "")
 	w.d = w.Run()
@@ -176,7 +177,8 @@ func TestRehearsalNamesWhatWouldRefuse(t *testing.T) {
 	}
 }
 
-// TestLongestLull finds the longest time without a change, also before the first and after the last.
+// TestLongestLull finds the longest time without a change, also before the first and after the
+// last.
 func TestLongestLull(t *testing.T) {
 	for name, c := range map[string]struct {
 		changes        []int64 // seconds

@@ -7,9 +7,9 @@
 //
 // A worker has no log. All that it may do follows from the order, which it reads again every
 // ReadEvery. No engine stops all of its processes when a job is cancelled, killed or done. So the
-// owner ends the work of an order in three steps: it stores the order as closed, waits for CloseWait,
-// and appends to the log that the order is closed. Before that entry anything may still be written
-// under the order; after it nothing is.
+// owner ends the work of an order in three steps: it stores the order as closed, waits for
+// CloseWait, and appends to the log that the order is closed. Before that entry anything may still
+// be written under the order; after it nothing is.
 //
 // Everything here is a pure function or a value: no clock, no call. Daemon, workers and the
 // simulation of the protocol use the same ones. Package sink/bigtable stores the values.

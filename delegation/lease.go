@@ -18,8 +18,8 @@ const (
 	// long, the closing of an order would take as much longer. If it were a tenth, one slow reading
 	// would end a job.
 	LeaseAge = 60 * time.Second
-	// CloseWait is how long after an order was stored as closed the owner appends that to the log. It
-	// is longer than LeaseAge and the longest attempt of a call together.
+	// CloseWait is how long after an order was stored as closed the owner appends that to the log.
+	// It is longer than LeaseAge and the longest attempt of a call together.
 	CloseWait = protocol.ReadingAge
 	// BeatEvery is the pause between two beats of the owner.
 	BeatEvery = 30 * time.Second
@@ -75,9 +75,9 @@ type Lease struct {
 	at     protocol.Instant // when the newest good reading began
 	closed bool
 	beat   Beat
-	// moved is when the reading began that showed a later date than the one shortly before. The first
-	// date that is read may be a week old, and so may the first one after a week: they show neither an
-	// owner nor the time.
+	// moved is when the reading began that showed a later date than the one shortly before. The
+	// first date that is read may be a week old, and so may the first one after a week: they show
+	// neither an owner nor the time.
 	moved protocol.Instant
 }
 
@@ -103,8 +103,8 @@ const (
 // Permits reports whether an attempt of a call may be sent.
 func (v Verdict) Permits() bool { return v == Writes || v == Waits }
 
-// Note notes a reading that began at a time of the worker's clocks, and was answered. A reading that
-// failed is not noted: the one before counts until it is too old.
+// Note notes a reading that began at a time of the worker's clocks, and was answered. A reading
+// that failed is not noted: the one before counts until it is too old.
 //
 // A reading shows the order as it was at its begin or later, so its age is counted from there.
 func (l *Lease) Note(began protocol.Instant, s Seen) {
@@ -142,7 +142,8 @@ func (l *Lease) Judge(now protocol.Instant) Verdict {
 	return Writes
 }
 
-// ReadAfter returns the pause before the next reading: ReadEvery, and less before two beats were read.
+// ReadAfter returns the pause before the next reading: ReadEvery, and less before two beats were
+// read.
 func (l *Lease) ReadAfter() time.Duration {
 	if l.moved == (protocol.Instant{}) && !l.closed {
 		return firstReads
@@ -151,8 +152,8 @@ func (l *Lease) ReadAfter() time.Duration {
 }
 
 // Date returns the service's time for the worker: the owner's, advanced by the worker's clocks. 0
-// before two beats were read. The worker's own wall clock must not replace it: it decides whether the
-// target still has the tombstones that an old version needs.
+// before two beats were read. The worker's own wall clock must not replace it: it decides whether
+// the target still has the tombstones that an old version needs.
 func (l *Lease) Date(now protocol.Instant) change.Millis {
 	if l.moved == (protocol.Instant{}) {
 		return 0

@@ -189,10 +189,10 @@ func NextRevision(have *Order, now change.Millis) int64 {
 	return max(next, 1)
 }
 
-// Closing returns the order that an owner stores to close order id, where the table's row holds have,
-// nil for none; nil if it is closed already. It is stored also where the row has no order, or one
-// of another id: an opening that was sent and not answered arrives later, and must then find another
-// value than the one that it replaces.
+// Closing returns the order that an owner stores to close order id, where the table's row holds
+// have, nil for none; nil if it is closed already. It is stored also where the row has no order, or
+// one of another id: an opening that was sent and not answered arrives later, and must then find
+// another value than the one that it replaces.
 func Closing(have *Order, id string, life uint64, reason CloseReason, now change.Millis) *Order {
 	next := Order{ID: id, Life: life, Opened: now}
 	if have != nil && have.ID == id {

@@ -1,7 +1,7 @@
-// Package demo is `replicator demo`: a sandbox in this process, tables that hold items before the replicator starts,
-// applications that write to them, a stream that splits and rotates its shards, the replicator as a process of its own
-// that is killed and started again, and in the end a comparison of every item with every row, cell by cell,
-// and a cutover with its certificate.
+// Package demo is `replicator demo`: a sandbox in this process, tables that hold items before the
+// replicator starts, applications that write to them, a stream that splits and rotates its shards,
+// the replicator as a process of its own that is killed and started again, and in the end a
+// comparison of every item with every row, cell by cell, and a cutover with its certificate.
 //
 // Files, from the top down:
 //

@@ -1,5 +1,6 @@
-// Package explain finds out why rows look as they do: what an item is now, what the mapping makes of it, what
-// Bigtable holds of it, which of its changes the log has, and what is still to come. It reads and changes nothing.
+// Package explain finds out why rows look as they do: what an item is now, what the mapping makes
+// of it, what Bigtable holds of it, which of its changes the log has, and what is still to come. It
+// reads and changes nothing.
 //
 // Keys and values of items are shown only if the user asks for data. The requested key, the names
 // of attributes, sizes, versions and times are always shown.

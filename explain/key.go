@@ -282,8 +282,8 @@ func (x *explained) prove(ctx context.Context) error {
 	return nil
 }
 
-// lookBehindFence reads the log again where the table is fenced. A proof shows that everything is in
-// the log; behind a fence that does not mean that it is in Bigtable.
+// lookBehindFence reads the log again where the table is fenced. A proof shows that everything is
+// in the log; behind a fence that does not mean that it is in Bigtable.
 func (x *explained) lookBehindFence(ctx context.Context) error {
 	f, h := &x.facts, x.history
 	if h == nil || settled(f.seen) {

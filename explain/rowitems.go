@@ -54,8 +54,8 @@ func (x *explainedRow) settle(ctx context.Context) error {
 	return err
 }
 
-// explainByKey adds the items that the row's key names and of which the row holds nothing. A class R
-// row can hold one item of a table. What follows from the row's key is no data.
+// explainByKey adds the items that the row's key names and of which the row holds nothing. A class
+// R row can hold one item of a table. What follows from the row's key is no data.
 func (x *explainedRow) explainByKey(ctx context.Context) error {
 	for _, t := range x.pair.Tables {
 		key := t.Program.KeyOfRow(x.out.RowBase64)

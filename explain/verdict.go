@@ -73,8 +73,8 @@ func (f *facts) verdict() Verdict {
 	return v
 }
 
-// refusal describes why the mapping refuses the item. A rule may take an item and be unable to write
-// its rows or cells.
+// refusal describes why the mapping refuses the item. A rule may take an item and be unable to
+// write its rows or cells.
 func (f *facts) refusal(why string) string {
 	if f.rule != "" {
 		return "refused: " + f.rule + " takes the item, and cannot write it: " + why
@@ -273,8 +273,8 @@ func together(items []RowItem, foreign, unknown int) Verdict {
 	return v
 }
 
-// nextOf returns what to do about a row: what the first of its items needs that is not good, or else
-// what deletes foreign cells.
+// nextOf returns what to do about a row: what the first of its items needs that is not good, or
+// else what deletes foreign cells.
 func nextOf(items []RowItem, foreign int) string {
 	for i := range items {
 		if v := &items[i].Verdict; !v.Good() && v.Next != "" {

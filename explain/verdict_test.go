@@ -77,8 +77,8 @@ func TestVerdictIsOneSentence(t *testing.T) {
 	}
 }
 
-// TestVerdictNamesTheNextStep: a verdict that is not good has a next step; a good one has none unless
-// something is in the way.
+// TestVerdictNamesTheNextStep: a verdict that is not good has a next step; a good one has none
+// unless something is in the way.
 func TestVerdictNamesTheNextStep(t *testing.T) {
 	differs := &verify.Verdict{Status: verify.Different}
 	stopped := obstacle{"no replicator owns table T", "start `replicator run`"}

@@ -14,14 +14,16 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// The steps of an accepted mapping; each may be repeated, and after a crash between any two the next life goes on:
+// The steps of an accepted mapping; each may be repeated, and after a crash between any two the
+// next life goes on:
 //
 //	control {accept} → control {accept, done} → row {mapping} → copy of the whole table → its last mark
 //
-// The first step is the operator's. From the second on every change is applied with the new mapping. What was applied
-// with the old one has versions up to TopClock, so the copy reads its first page when a minute below the reading is
-// above that: it replaces every row, because all rows are of class R with the same keys under both mappings. So the log
-// need not be drained before, and reading never waits for Bigtable.
+// The first step is the operator's. From the second on every change is applied with the new
+// mapping. What was applied with the old one has versions up to TopClock, so the copy reads its
+// first page when a minute below the reading is above that: it replaces every row, because all rows
+// are of class R with the same keys under both mappings. So the log need not be drained before, and
+// reading never waits for Bigtable.
 
 // switchMapping does what is left of an accepted mapping. Without the row it does nothing: the life
 // begins anew once the row is known.

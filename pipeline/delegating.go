@@ -40,8 +40,8 @@ func (t *table) checkWorkers(start *checkpoint.Start) error {
 	return nil
 }
 
-// UnfitForWorkers returns why workers cannot copy a table that shares its target with others; "" where
-// they can. first is set where no earlier life wrote rows of the table.
+// UnfitForWorkers returns why workers cannot copy a table that shares its target with others; ""
+// where they can. first is set where no earlier life wrote rows of the table.
 func UnfitForWorkers(own *transform.Program, sharing []*transform.Program, first bool) transform.Unfit {
 	if why := own.Unfit(first); why != "" {
 		return why

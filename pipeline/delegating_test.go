@@ -249,8 +249,9 @@ func TestWorkersCopyBesideTheStream(t *testing.T) {
 	r.ready()
 }
 
-// Attack 99: nothing that needs the rows as they are goes on while workers may write; a takeback ends
-// them, and the owner copies what is left. Then the table can be fenced, and none writes behind it.
+// Attack 99: nothing that needs the rows as they are goes on while workers may write; a takeback
+// ends them, and the owner copies what is left. Then the table can be fenced, and none writes
+// behind it.
 func TestWorkersAreTakenBackBeforeACutover(t *testing.T) {
 	w := bulkWorld(t)
 	r := w.start("Orders")

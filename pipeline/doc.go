@@ -1,10 +1,11 @@
-// Package pipeline runs the life of each table: it claims the table's log, starts reading into it (package ingest) and
-// applying it to the sinks (package apply), decides with package outcome what an error means, and shows how the table
-// is.
+// Package pipeline runs the life of each table: it claims the table's log, starts reading into it
+// (package ingest) and applying it to the sinks (package apply), decides with package outcome what
+// an error means, and shows how the table is.
 //
-// A Pipeline runs its tables side by side. Each table has one log, and one life at a time: claim the log, read shards
-// into it, apply it to each sink in order, store how far that is, trim what is not needed. When memory and store may
-// differ, the life ends, and the next one goes on from what is stored (Rule 4).
+// A Pipeline runs its tables side by side. Each table has one log, and one life at a time: claim
+// the log, read shards into it, apply it to each sink in order, store how far that is, trim what is
+// not needed. When memory and store may differ, the life ends, and the next one goes on from what
+// is stored (Rule 4).
 //
 // Goroutines and what they own:
 //
@@ -15,10 +16,11 @@
 // Every other goroutine, health and metrics among them, reads only the newest snapshot of a table,
 // and the reservation of staterow.Row.
 //
-// Start: describe the table, fold its log, read the row in Bigtable (or go on without it, when the log proves itself),
-// claim the log, store the first listing, then work. Soft shutdown: the context of Run ends, and each life is left: see
-// package life. Hard shutdown: Periods.Shutdown is over, or something failed; every context ends, and what was in hand
-// is read or applied again by the next life.
+// Start: describe the table, fold its log, read the row in Bigtable (or go on without it, when the
+// log proves itself), claim the log, store the first listing, then work. Soft shutdown: the context
+// of Run ends, and each life is left: see package life. Hard shutdown: Periods.Shutdown is over, or
+// something failed; every context ends, and what was in hand is read or applied again by the next
+// life.
 //
 // Files, from the top down:
 //

@@ -154,8 +154,8 @@ func (r *run) write(items int) {
 	}
 }
 
-// writeLarge puts items with different keys into Orders, three of which fill a page. They are in one
-// shard.
+// writeLarge puts items with different keys into Orders, three of which fill a page. They are in
+// one shard.
 func (r *run) writeLarge(items int) {
 	r.t.Helper()
 	for i := range items {
@@ -201,8 +201,8 @@ rules:
 - {name: all, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [{attrs: all, except: [pk, sk], to: "d:{attr}"}],
    index: [{row: "by#{s}#{p}", cells: [{attr: v, to: "i:v"}]}]}`
 
-// TestStatusShowsWhatATableCanReach: by the calls that each change takes, their latency, and how many
-// may be in flight.
+// TestStatusShowsWhatATableCanReach: by the calls that each change takes, their latency, and how
+// many may be in flight.
 func TestStatusShowsWhatATableCanReach(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")

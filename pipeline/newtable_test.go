@@ -79,8 +79,8 @@ func TestNewTableIsCopiedWhenItsEntrySaysSo(t *testing.T) {
 	}
 }
 
-// TestItemsThatAStartLeavesOutAreNamed: with source.start: latest the items of before are not copied,
-// and no status may call Bigtable complete until a resync has compared them.
+// TestItemsThatAStartLeavesOutAreNamed: with source.start: latest the items of before are not
+// copied, and no status may call Bigtable complete until a resync has compared them.
 func TestItemsThatAStartLeavesOutAreNamed(t *testing.T) {
 	w := newWorld(t)
 	w.opts = func(o *pipeline.Options) { o.Start.Latest = true }

@@ -31,7 +31,8 @@ type Options struct {
 	CopyMemory int64
 	Lanes      int // of a table; 0: by the number of tables
 	Calls      int // in work at once, all tables together; 0: by Memory
-	// Processors that this process has, for how much it can carry; 0: as many as its control group has.
+	// Processors that this process has, for how much it can carry; 0: as many as its control group
+	// has.
 	Processors float64
 	// Scratch is the directory of the sorted runs of whole-table resyncs.
 	Scratch string

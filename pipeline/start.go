@@ -213,8 +213,8 @@ func (t *table) checkTimeStart(
 	return nil
 }
 
-// notCopied returns about how many items of the table a start leaves out: neither does it copy them,
-// nor does the stream that it reads hold them.
+// notCopied returns about how many items of the table a start leaves out: neither does it copy
+// them, nor does the stream that it reads hold them.
 func (t *table) notCopied(plan *checkpoint.Start) int64 {
 	inStream := t.info.NewSince(1, plan.Date) && plan.At <= change.MillisOf(t.info.Created)
 	if plan.Backfill != "" || t.Target == "" || inStream {

@@ -90,8 +90,8 @@ func (c *check) firstStart(ctx context.Context, t *catalog.Table) {
 	}
 }
 
-// copiedByWorkers refuses a mapping with which workers cannot copy the table. Whether an earlier life
-// wrote its rows shows the first start.
+// copiedByWorkers refuses a mapping with which workers cannot copy the table. Whether an earlier
+// life wrote its rows shows the first start.
 func (c *check) copiedByWorkers(t *catalog.Table) {
 	if !t.Backfill.ByWorkers() || t.Program == nil {
 		return

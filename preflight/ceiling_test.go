@@ -78,8 +78,8 @@ func TestCeiling(t *testing.T) {
 	}
 }
 
-// TestRemediesOfOneTable: each is of what bounds it. No other replica carries a part of a table, and
-// no higher max_in_flight helps where something else bounds the calls.
+// TestRemediesOfOneTable: each is of what bounds it. No other replica carries a part of a table,
+// and no higher max_in_flight helps where something else bounds the calls.
 func TestRemediesOfOneTable(t *testing.T) {
 	for name, c := range map[string]struct {
 		ceiling  Ceiling

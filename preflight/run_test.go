@@ -210,7 +210,8 @@ func TestReportOfASample(t *testing.T) {
 	}
 }
 
-// TestTableThatCannotBeDescribedHidesNothingOfTheOthers: what Bigtable lacks for them is named, too.
+// TestTableThatCannotBeDescribedHidesNothingOfTheOthers: what Bigtable lacks for them is named,
+// too.
 func TestTableThatCannotBeDescribedHidesNothingOfTheOthers(t *testing.T) {
 	s := newStage(t)
 	s.cfg.Tables = append(s.cfg.Tables, config.Table{Source: "Ghost", Target: "ghosts", OnTTLExpiry: "delete"})

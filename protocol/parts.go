@@ -97,8 +97,8 @@ func (p *Parts) Complete(x *Part, pg *CopyPage) {
 	}
 }
 
-// Finish notes that a whole part, of which no page is in hand, was made durable outside the process.
-// Marks never go back, also where the part was begun by pages.
+// Finish notes that a whole part, of which no page is in hand, was made durable outside the
+// process. Marks never go back, also where the part was begun by pages.
 func (p *Parts) Finish(x *Part, whole checkpoint.CopyMark) {
 	if x.mark.Done {
 		return

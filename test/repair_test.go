@@ -119,8 +119,8 @@ func (s *sides) settled(file string, rows map[string][]string) map[string]verify
 	return found
 }
 
-// hastened runs a command while the sandbox's time goes on, no faster than the daemon follows: a command takes an owner
-// that is silent for a while for dead.
+// hastened runs a command while the sandbox's time goes on, no faster than the daemon follows: a
+// command takes an owner that is silent for a while for dead.
 func (d *daemon) hastened(args ...string) result {
 	d.w.t.Helper()
 	out, errs, ended, code := d.w.background(args...)
@@ -146,8 +146,8 @@ func (d *daemon) hastenUntil(what string, over <-chan struct{}) {
 
 func itemKey(pk, sk string) string { return fmt.Sprintf(`{"pk":{"S":%q},"sk":{"S":%q}}`, pk, sk) }
 
-// Attack 75: a wrong cell, a missing one, a row that an item has left in a gap, a guard two hours in the future, and a
-// cell that belongs to nobody.
+// Attack 75: a wrong cell, a missing one, a row that an item has left in a gap, a guard two hours
+// in the future, and a cell that belongs to nobody.
 func TestPlantedDifferencesAreRepaired(t *testing.T) {
 	long(t, "10 s")
 	w := newWorld(t, 841)
@@ -232,8 +232,8 @@ func (s *sides) cells(row string) map[string]bigtable.Cell {
 	return out
 }
 
-// TestBinaryKeysGoFromVerifyToRepair: keys of types B and N, a row that turns back into its item, and a row of
-// nobody whose key is not text.
+// TestBinaryKeysGoFromVerifyToRepair: keys of types B and N, a row that turns back into its item,
+// and a row of nobody whose key is not text.
 func TestBinaryKeysGoFromVerifyToRepair(t *testing.T) {
 	long(t, "8 s")
 	w := newWorld(t, 842)

@@ -8,7 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// TestMappingsThatWorkersCannotCopy: each for its reason, and whether or not the rows are the first.
+// TestMappingsThatWorkersCannotCopy: each for its reason, and whether or not the rows are the
+// first.
 func TestMappingsThatWorkersCannotCopy(t *testing.T) {
 	const head = "families: {d: {}, h: {max_versions: 5}, k: {max_versions: 5, removed: keep}, a: {max_age: 1h}}\n"
 	rule := func(more string) string { return head + "rules:\n- {name: r, row: '{pk}#{sk}', " + more + "}\n" }

@@ -5,9 +5,9 @@ import (
 	"github.com/tailrace-cdc/replicator/verify/guarded"
 )
 
-// Record is a row that an item should have, as Projection makes it and CompareRange takes it: the row,
-// the item (index of its table, two bytes, and canonical key), and the cells or a hash of them. A
-// record without a row is an item that the mapping refuses.
+// Record is a row that an item should have, as Projection makes it and CompareRange takes it: the
+// row, the item (index of its table, two bytes, and canonical key), and the cells or a hash of
+// them. A record without a row is an item that the mapping refuses.
 type Record = extsort.Record
 
 // Projection turns the items of all tables of a target into records. Not for several goroutines.

@@ -134,8 +134,8 @@ type Joined struct {
 	into  *collector
 }
 
-// Join begins to join findings. Tables and target are those of the ranges; the tables' Parts and Page
-// are not used.
+// Join begins to join findings. Tables and target are those of the ranges; the tables' Parts and
+// Page are not used.
 func Join(o FullOptions, tables []Table, target Target) (*Joined, error) {
 	f := &full{o: o.withDefaults(), tables: tables, target: target, inRange: true}
 	found, err := f.open()

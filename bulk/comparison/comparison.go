@@ -12,9 +12,9 @@ import (
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
-// Project calls emit with the records of the items of a file, each with the number of its row's range,
-// and at last with how many items there are, for range 0. A value is valid until emit returns. Ranges
-// that have findings get nothing.
+// Project calls emit with the records of the items of a file, each with the number of its row's
+// range, and at last with how many items there are, for range 0. A value is valid until emit
+// returns. Ranges that have findings get nothing.
 func (c *Comparison) Project(ctx context.Context, file int, emit func(n int, value []byte)) error {
 	table, number := c.plan.FileOf(file)
 	if table < 0 {
@@ -57,8 +57,8 @@ func (c *Comparison) Project(ctx context.Context, file int, emit func(n int, val
 // memory bounds the records of a range that are sorted at once. More are sorted on disk.
 const memory = 32 << 20
 
-// Compare compares the records of a range, as Project has emitted them, with the rows of the range, and
-// stores what it finds. next returns false at the end.
+// Compare compares the records of a range, as Project has emitted them, with the rows of the range,
+// and stores what it finds. next returns false at the end.
 func (c *Comparison) Compare(ctx context.Context, n int, next func(*[]byte) bool) (err error) {
 	if c.stored[n] {
 		return nil

@@ -6,8 +6,8 @@
 //	err = c.Project(ctx, file, emit)     // the records of the items of a file, each with the range of its row
 //	err = c.Compare(ctx, n, values)      // the records of a range with its rows; stores what is found
 //
-// Nothing is written but the findings in the folder of the comparison. Ranges that have findings are
-// left out when a job is launched again.
+// Nothing is written but the findings in the folder of the comparison. Ranges that have findings
+// are left out when a job is launched again.
 //
 // Files, from the top down:
 //

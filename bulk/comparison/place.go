@@ -23,8 +23,8 @@ import (
 // it on their pages: it contains no mapping and no secret.
 type Place struct {
 	Folder string // URL of the comparison's folder
-	// Exports is where copies of the exports are, in place of their bucket, with the same keys below
-	// it; "": in their bucket.
+	// Exports is where copies of the exports are, in place of their bucket, with the same keys
+	// below it; "": in their bucket.
 	Exports   string
 	AWSRegion string // of s3:// URLs that name none; "": the environment's
 	Scratch   string // folder for what is sorted; "": the system's
@@ -52,8 +52,8 @@ var shared struct {
 	all map[Place]*Comparison
 }
 
-// Shared returns the comparison of this process for a plan, and opens it at the first call. It lives
-// as long as the process.
+// Shared returns the comparison of this process for a plan, and opens it at the first call. It
+// lives as long as the process.
 func Shared(p Place) (*Comparison, error) {
 	shared.Lock()
 	defer shared.Unlock()

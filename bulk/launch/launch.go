@@ -127,8 +127,8 @@ func closedBy(o *delegation.Order) error {
 // Job runs a job of an engine until the engine takes it for ended.
 type Job func(ctx context.Context, p worker.Place, files int) error
 
-// Run runs a job, shows its progress, and returns the exit code: what the marks show afterwards. The
-// error of the engine is printed, and decides nothing.
+// Run runs a job, shows its progress, and returns the exit code: what the marks show afterwards.
+// The error of the engine is printed, and decides nothing.
 func (l *Launch) Run(ctx context.Context, o *delegation.Order, job Job) (int, error) {
 	c, err := l.Place.Client(ctx, 0, nil)
 	if err != nil {

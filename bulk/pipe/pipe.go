@@ -4,8 +4,8 @@
 //
 // Items never pass the engine, which hands out files, repeats bundles and adds processes, and
 // decides nothing. A batch of items as an element costs as much again in Java, and a write that is
-// kept until a bundle ends is kept on Flink until the end of the job. compare.go has the comparison,
-// in which short records of the rows pass the engine.
+// kept until a bundle ends is kept on Flink until the end of the job. compare.go has the
+// comparison, in which short records of the rows pass the engine.
 package pipe
 
 import (
@@ -55,8 +55,8 @@ type copyFile struct {
 	files, items, handedBack beam.Counter
 }
 
-// Setup opens what the process shares. It is called for each instance of the function, and there may
-// be one for each bundle.
+// Setup opens what the process shares. It is called for each instance of the function, and there
+// may be one for each bundle.
 func (f *copyFile) Setup() error {
 	f.files = beam.NewCounter("replicator", "files")
 	f.items = beam.NewCounter("replicator", "items")
@@ -69,9 +69,9 @@ func (f *copyFile) Setup() error {
 	return hinted(err)
 }
 
-// ProcessElement copies a file, and emits its number once it is copied. Where the order is closed it
-// does nothing and succeeds: an engine would repeat a failure, and nothing is left to do. The counters
-// are for the engine's pages alone.
+// ProcessElement copies a file, and emits its number once it is copied. Where the order is closed
+// it does nothing and succeeds: an engine would repeat a failure, and nothing is left to do. The
+// counters are for the engine's pages alone.
 func (f *copyFile) ProcessElement(ctx context.Context, n int, emit func(int)) error {
 	if f.closed {
 		return nil

@@ -25,9 +25,9 @@ func Compile(o *delegation.Order) (own *transform.Program, all []*transform.Prog
 	return own, all, nil
 }
 
-// CompileAll compiles the mappings of all tables of a target. They are compiled together: which rows
-// an item owns alone depends on all of them. Programs of another hash than the daemon's are refused:
-// this program may be of another version.
+// CompileAll compiles the mappings of all tables of a target. They are compiled together: which
+// rows an item owns alone depends on all of them. Programs of another hash than the daemon's are
+// refused: this program may be of another version.
 func CompileAll(pipeline, target string, mappings []delegation.Mapping) ([]*transform.Program, error) {
 	tables := make([]transform.Table, len(mappings))
 	for i, m := range mappings {

@@ -84,8 +84,8 @@ func (a *app) copyControlCommand(what, short, done string) *cobra.Command {
 	return cmd
 }
 
-// mayDelegate returns why the copy of a table cannot be delegated to workers, or taken back from them;
-// nil when it can. Whether they fit the mapping shows the owner.
+// mayDelegate returns why the copy of a table cannot be delegated to workers, or taken back from
+// them; nil when it can. Whether they fit the mapping shows the owner.
 func (a *app) mayDelegate(what, table string, s *checkpoint.State) error {
 	unready := func(hint, text string) error { return failure.With(failure.Unready, hint, fmt.Errorf(text, table)) }
 	switch d := s.Delegates(s.CopyRunning()); {

@@ -81,7 +81,8 @@ func (s *stored) append(entries ...any) {
 	}
 }
 
-// run runs a command line; it must end with the exit code, and what it prints must match the pattern.
+// run runs a command line; it must end with the exit code, and what it prints must match the
+// pattern.
 func (s *stored) run(line string, code int, pattern string) string {
 	s.t.Helper()
 	var out, errs bytes.Buffer
@@ -93,7 +94,8 @@ func (s *stored) run(line string, code int, pattern string) string {
 	return said
 }
 
-// TestCopyIsPausedResumedAndCancelledThroughTheLog: with no daemon running, so that the next one obeys it.
+// TestCopyIsPausedResumedAndCancelledThroughTheLog: with no daemon running, so that the next one
+// obeys it.
 func TestCopyIsPausedResumedAndCancelledThroughTheLog(t *testing.T) {
 	s := newStored(t)
 	s.run("copy pause --table Orders", 3, "Orders is not being copied")
@@ -107,8 +109,8 @@ func TestCopyIsPausedResumedAndCancelledThroughTheLog(t *testing.T) {
 	s.run("gaps list", 0, `accepted +bigtable differs +copy cancelled`)
 }
 
-// TestCopyIsDelegatedAndTakenBackThroughTheLog: of an export alone, and once at a time. Status shows
-// the command for the workers.
+// TestCopyIsDelegatedAndTakenBackThroughTheLog: of an export alone, and once at a time. Status
+// shows the command for the workers.
 func TestCopyIsDelegatedAndTakenBackThroughTheLog(t *testing.T) {
 	s := newStored(t)
 	s.append(&checkpoint.Copy{ID: "c0", Why: "backfill", From: "scan", Parts: 2, Began: now + 2000})
@@ -130,8 +132,8 @@ func TestCopyIsDelegatedAndTakenBackThroughTheLog(t *testing.T) {
 	s.run("copy delegate --table Orders", 3, "the copy of Orders has paused itself")
 }
 
-// TestGapsAreHealedByAnOrderInTheLog: heal accepts them, list shows them as healing until the owner is done, then as
-// healed with what is still missing.
+// TestGapsAreHealedByAnOrderInTheLog: heal accepts them, list shows them as healing until the owner
+// is done, then as healed with what is still missing.
 func TestGapsAreHealedByAnOrderInTheLog(t *testing.T) {
 	gap := &checkpoint.Gap{
 		Feed: change.Feed{Stream: "arn:stream", Shard: "a"}, Since: now - 5000, Until: now, Found: now + 1, Reason: "trimmed",

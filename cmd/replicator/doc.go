@@ -15,10 +15,11 @@
 //	     ▼ CheckAndMutateRow         ▼ objects by hour, a subject                 ▼ :9464
 //	 Bigtable                     archive                                     Prometheus, probes
 //
-// Each subcommand has a file of its own: flags and printing. A package below internal does the work. The commands that
-// look at a running daemon or tell it what to do (status, queue, dlq, gaps, pause, resume, copy, repair, mapping) read
-// and write its log: there is no other interface, so they work against a stopped daemon as well. Only what writes rows
-// needs the daemon: dlq retry and repair of single items ask it through the requests beside the log.
+// Each subcommand has a file of its own: flags and printing. A package below internal does the
+// work. The commands that look at a running daemon or tell it what to do (status, queue, dlq, gaps,
+// pause, resume, copy, repair, mapping) read and write its log: there is no other interface, so
+// they work against a stopped daemon as well. Only what writes rows needs the daemon: dlq retry and
+// repair of single items ask it through the requests beside the log.
 //
 // Packages below, from the top down:
 //

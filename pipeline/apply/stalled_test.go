@@ -61,8 +61,8 @@ func TestOnlyWhatTheFullStreamLacksIsALetter(t *testing.T) {
 }
 
 // crashedArchive has no room in the first life, and cannot store either that the last of its events
-// are dead letters: the mark does not pass them. In the next life it takes everything, and counts what it
-// has of each event.
+// are dead letters: the mark does not pass them. In the next life it takes everything, and counts
+// what it has of each event.
 type crashedArchive struct {
 	of      int        // events in all: it crashes when it has refused each of them
 	mu      sync.Mutex // covers what follows

@@ -32,7 +32,8 @@ type Counts struct {
 	Calls, Overloads uint64        // calls to Bigtable that were answered or refused; those that were refused or timed out
 	Cuts             uint64        // of the bound, because of refused calls
 	Took             time.Duration // all calls together, between sending and answer
-	// Reads of shards, those with as many records as fit, and those that failed and will be repeated.
+	// Reads of shards, those with as many records as fit, and those that failed and will be
+	// repeated.
 	Reads, FullReads, FailedReads uint64
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// close stores the order as closed, outwaits the workers that have read it open, and appends that to
-// the log.
+// close stores the order as closed, outwaits the workers that have read it open, and appends that
+// to the log.
 //
 // Rule 12: nothing may assume before that entry that no worker writes any more.
 func (w *workers) close(ctx context.Context, reason delegation.CloseReason) error {

@@ -115,8 +115,8 @@ func (w *workers) watch(ctx context.Context) (delegation.CloseReason, error) {
 }
 
 // openOrder stores the order once every change up to the moment of the export is applied: an older
-// change would else be read by readers after a newer item. It returns why the order cannot be opened
-// any more, "" once it is open.
+// change would else be read by readers after a newer item. It returns why the order cannot be
+// opened any more, "" once it is open.
 func (w *workers) openOrder(ctx context.Context) (delegation.CloseReason, error) {
 	for n := 1; ; n++ {
 		if w.outdated() {
@@ -287,7 +287,8 @@ func (w *workers) beat(ctx context.Context) error {
 	return nil
 }
 
-// errOldBeat ends the sending of a beat that Bigtable did not take for a minute: another one follows.
+// errOldBeat ends the sending of a beat that Bigtable did not take for a minute: another one
+// follows.
 var errOldBeat = errors.New("the beat is a minute old")
 
 // troubled notes an error that is tried again.

@@ -300,7 +300,8 @@ func (d *delegated) closed(reason delegation.CloseReason) {
 }
 
 // TestOwnerFollowsWorkersByTheirMarks: it opens the order behind the proof, beats, writes what they
-// hand back, and ends the copy once their order is closed. Marks of another order count for nothing.
+// hand back, and ends the copy once their order is closed. Marks of another order count for
+// nothing.
 func TestOwnerFollowsWorkersByTheirMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDelegated(t, [][]string{{"a", "b", "c"}, {}, {"d", "e"}})
@@ -507,8 +508,9 @@ func TestOpeningThatIsUnderWayLosesToAClosing(t *testing.T) {
 	})
 }
 
-// TestOwnerBeatsWhileItWritesWhatIsHandedBack: workers of an order without a beat write nothing, and
-// end after ten minutes. The owner also ends the order meanwhile, and stores what it has taken over.
+// TestOwnerBeatsWhileItWritesWhatIsHandedBack: workers of an order without a beat write nothing,
+// and end after ten minutes. The owner also ends the order meanwhile, and stores what it has taken
+// over.
 func TestOwnerBeatsWhileItWritesWhatIsHandedBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		files := make([][]string, 101)

@@ -10,8 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// TestOwnerIsFrozenAtEachStep while the next one takes the copy back and ends it. What the frozen one
-// sends afterwards opens no order again.
+// TestOwnerIsFrozenAtEachStep while the next one takes the copy back and ends it. What the frozen
+// one sends afterwards opens no order again.
 func TestOwnerIsFrozenAtEachStep(t *testing.T) {
 	for left, more := 1, true; more; left++ {
 		t.Run(fmt.Sprint(left), func(t *testing.T) {

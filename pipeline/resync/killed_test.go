@@ -15,8 +15,8 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 )
 
-// mortal is what the owner of a delegated copy calls, until it is killed at one of its calls. The call
-// has happened then, or not.
+// mortal is what the owner of a delegated copy calls, until it is killed at one of its calls. The
+// call has happened then, or not.
 type mortal struct {
 	*delegated
 	left   atomic.Int64 // calls until then; 0: it lives on
@@ -130,8 +130,8 @@ func (m *mortal) own(left int) (killed bool) {
 	return ctx.Err() != nil
 }
 
-// TestOwnerIsKilledAtEachStep of opening, following and closing an order, and the next one goes on. The
-// operator takes the copy back meanwhile, or the workers copy all files.
+// TestOwnerIsKilledAtEachStep of opening, following and closing an order, and the next one goes on.
+// The operator takes the copy back meanwhile, or the workers copy all files.
 func TestOwnerIsKilledAtEachStep(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for _, takeback := range []bool{false, true} {

@@ -56,8 +56,8 @@ type Workers struct {
 	Store OrderStore
 	// Plan returns the order of the table, without what its copy and its export add.
 	Plan func() (*delegation.Order, error)
-	// Note stores beside the table's row that the log holds an entry, so that a log which has lost it
-	// is refused as an older copy. It returns nil once that is stored.
+	// Note stores beside the table's row that the log holds an entry, so that a log which has lost
+	// it is refused as an older copy. It returns nil once that is stored.
 	Note func(ctx context.Context, seq uint64) error
 	// Unfit is why workers cannot copy with the table's mapping; "" where they can.
 	Unfit transform.Unfit

@@ -14,11 +14,11 @@ import (
 )
 
 // takeMarks takes over the files that the workers have marked since the last look. Lines that they
-// hand back are written, or become dead letters, before the file counts (Rule 1). Files without such
-// lines come first: one item that cannot be written keeps none of them from its mark.
+// hand back are written, or become dead letters, before the file counts (Rule 1). Files without
+// such lines come first: one item that cannot be written keeps none of them from its mark.
 //
-// That may take hours for all files of a mapping that refuses much. So it begins no such file after a
-// limit, and reports that there is more: without beats the workers end, and a gap must close the
+// That may take hours for all files of a mapping that refuses much. So it begins no such file after
+// a limit, and reports that there is more: without beats the workers end, and a gap must close the
 // order.
 func (w *workers) takeMarks(ctx context.Context, limit time.Duration) (more bool, err error) {
 	began := time.Now()
@@ -124,8 +124,8 @@ func (w *workers) writeHandedBack(ctx context.Context, file int, lines []int64) 
 	return pg.letters.Load(), nil
 }
 
-// sameExport returns an error where another export is in the place of the order's: lines that workers
-// hand back are lines of theirs.
+// sameExport returns an error where another export is in the place of the order's: lines that
+// workers hand back are lines of theirs.
 func (w *workers) sameExport() error {
 	if of := w.order.Export.Digest; of != "" && of != w.export.Digest() {
 		return fmt.Errorf("export %s has other files than when the order was opened", w.export.URL)

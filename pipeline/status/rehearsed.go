@@ -36,7 +36,8 @@ type Rehearsals struct {
 	all map[string]Rehearsed
 }
 
-// Bounds of what is kept: it comes from outside of the process, and each step is a series of metrics.
+// Bounds of what is kept: it comes from outside of the process, and each step is a series of
+// metrics.
 const (
 	mostRehearsals = 1000   // targets
 	mostSteps      = 16     // of a rehearsal

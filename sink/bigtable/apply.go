@@ -37,8 +37,8 @@ func (c *Client) ApplyInCopy(ctx context.Context, target string, w *transform.Wr
 	return c.applyOf(ctx, ofCopy, target, w, fresh)
 }
 
-// CopyItem is ApplyInCopy that counts the rows of the write: those that were written, and those that
-// held the item at this version or later. After an error it has counted the rows before it.
+// CopyItem is ApplyInCopy that counts the rows of the write: those that were written, and those
+// that held the item at this version or later. After an error it has counted the rows before it.
 func (c *Client) CopyItem(
 	ctx context.Context, target string, w *transform.Write, fresh func() error,
 ) (written, skipped int, err error) {

@@ -10,16 +10,17 @@
 //	_tr_live:<item>  the item is in this row, at the version that is the cell's timestamp
 //	_tr_dead:<item>  the item left this row at that version: a tombstone, collected after Options.Tombstones
 //
-// <item> is "i" in a row that one item owns, else 16 bytes of hash. The value of both names pipeline, source table and
-// the item's canonical key, so that verify finds the item that a cell belongs to; package guard has its forms.
+// <item> is "i" in a row that one item owns, else 16 bytes of hash. The value of both names
+// pipeline, source table and the item's canonical key, so that verify finds the item that a cell
+// belongs to; package guard has its forms.
 //
-// The package also keeps the state table of the pipelines (state.go), compares and creates tables (package tableschema)
-// and reads rows for the verifier (rows.go).
+// The package also keeps the state table of the pipelines (state.go), compares and creates tables
+// (package tableschema) and reads rows for the verifier (rows.go).
 //
-// Goroutines: a Client has two, which observe that the process runs (stall.go) and whether it has to
-// wait for processors (cpu.go). All exported methods are safe for concurrent use and run in their
-// caller's goroutine; the lanes of all tables share one Client. A pooled request is used by one call
-// at a time.
+// Goroutines: a Client has two, which observe that the process runs (stall.go) and whether it has
+// to wait for processors (cpu.go). All exported methods are safe for concurrent use and run in
+// their caller's goroutine; the lanes of all tables share one Client. A pooled request is used by
+// one call at a time.
 //
 // Files, from the top down:
 //

@@ -56,8 +56,8 @@ func (c *Client) States(ctx context.Context, f func(*State) error) error {
 	})
 }
 
-// behindOthers is the first key behind all rows that are not of a table. The names of pipelines begin
-// with a letter or a digit.
+// behindOthers is the first key behind all rows that are not of a table. The names of pipelines
+// begin with a letter or a digit.
 const behindOthers = "$"
 
 // storedStates calls f with the content of all state rows.

@@ -19,7 +19,8 @@ func fileMarksKey(o *delegation.Order, row int) []byte {
 }
 
 // StoreFileMark stores the mark of a file of an order, every item of which is durable. Two marks of
-// one file prove the same, so the last one counts. fresh is asked before each attempt, as in Resync.
+// one file prove the same, so the last one counts. fresh is asked before each attempt, as in
+// Resync.
 //
 // Rule 1: a mark never passes a change that is not durable. The caller stores it after the last
 // write of the file was answered.

@@ -12,8 +12,8 @@ import (
 )
 
 // BenchmarkLoadFileMarks reads the marks of 50,000 files, as the owner of a table does every 15
-// seconds where each row of marks lacks one. It reports the CPU of the reader, and the share of a core
-// that it takes. The marks are in Google's emulator, a process of its own.
+// seconds where each row of marks lacks one. It reports the CPU of the reader, and the share of a
+// core that it takes. The marks are in Google's emulator, a process of its own.
 func BenchmarkLoadFileMarks(b *testing.B) {
 	const files, every = 50_000, 15 * time.Second
 	if _, err := os.Stat(cbtemulator); err != nil {

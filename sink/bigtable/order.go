@@ -90,8 +90,9 @@ func (c *Client) SwapOrder(
 }
 
 // StoreBeat stores a beat beside an order, and reports whether there is one: without it nothing is
-// stored. A beat that arrives late hides none with a later date. fresh is asked before each attempt,
-// as in Resync: a date that is sent long after it was true would tell workers a wrong time.
+// stored. A beat that arrives late hides none with a later date. fresh is asked before each
+// attempt, as in Resync: a date that is sent long after it was true would tell workers a wrong
+// time.
 func (c *Client) StoreBeat(
 	ctx context.Context, pipeline, table string, b delegation.Beat, fresh func() error,
 ) (there bool, err error) {

@@ -34,8 +34,8 @@ func loadOrder(t *testing.T, c *Client) *delegation.Seen {
 	return o
 }
 
-// TestOrderStandsBesideTheRow: it replaces exactly the value that was read, and what the row permits
-// is read with it.
+// TestOrderStandsBesideTheRow: it replaces exactly the value that was read, and what the row
+// permits is read with it.
 func TestOrderStandsBesideTheRow(t *testing.T) {
 	everyServer(t, func(t *testing.T, c *Client) {
 		ctx := t.Context()

@@ -105,8 +105,8 @@ func (r *reading) batch(ctx context.Context, rows bigtable.RowSet) (n int, last 
 	return n, last, err
 }
 
-// SplitKeys returns keys that divide the rows of a table into parts of about the same size, in order.
-// There may be none. Source:
+// SplitKeys returns keys that divide the rows of a table into parts of about the same size, in
+// order. There may be none. Source:
 // https://cloud.google.com/bigtable/docs/reference/data/rpc/google.bigtable.v2#samplerowkeysrequest
 func (c *Client) SplitKeys(ctx context.Context, target string) ([]string, error) {
 	data, err := c.dataClient(ctx)

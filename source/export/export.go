@@ -21,8 +21,8 @@ type Want struct {
 
 	KeysOnly bool // of an incremental export only the keys are needed, so that it may have any view
 
-	// Source asks DynamoDB about the export, and reads s3:// with its identity. Folders and gs:// need
-	// none.
+	// Source asks DynamoDB about the export, and reads s3:// with its identity. Folders and gs://
+	// need none.
 	Source  *source.Source
 	Known   *Known // what is known of the export already: DynamoDB is not asked
 	Scratch string // folder for copies of data files while they are read; "": the system's
@@ -112,8 +112,8 @@ func Open(ctx context.Context, url string, want Want) (*Export, error) {
 	return e, nil
 }
 
-// learn sets what the files of an export do not contain: whether it is whole, and which of its lines
-// are heartbeats.
+// learn sets what the files of an export do not contain: whether it is whole, and which of its
+// lines are heartbeats.
 func (e *Export) learn(ctx context.Context, want Want, manifest []string) (err error) {
 	if want.Known != nil {
 		e.heartbeats = want.Known.Heartbeats

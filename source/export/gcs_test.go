@@ -194,7 +194,8 @@ func TestRepliesOfGoogle(t *testing.T) {
 	}
 }
 
-// TestMissingFileOfACopyIsNamed: a copy between clouds that was cut off is refused when it is opened.
+// TestMissingFileOfACopyIsNamed: a copy between clouds that was cut off is refused when it is
+// opened.
 func TestMissingFileOfACopyIsNamed(t *testing.T) {
 	f := newFixture(t, items(0, 3)).write()
 	if err := os.Remove(f.path("data/file0.json.gz")); err != nil {

@@ -169,8 +169,8 @@ func parseFiles(text []byte) (files []File, err error) {
 	}
 }
 
-// Digest returns the SHA-256, in hexadecimal, of the checksums and counts of all files in their order:
-// two exports with one digest have the same lines under the same numbers, wherever they lie.
+// Digest returns the SHA-256, in hexadecimal, of the checksums and counts of all files in their
+// order: two exports with one digest have the same lines under the same numbers, wherever they lie.
 func (e *Export) Digest() string {
 	sum := sha256.New()
 	for i := range e.Files {

@@ -16,9 +16,9 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// store is where an export lies. Keys are paths with slashes; "" or "." is the top of a bucket. Parts
-// of a key may be empty: with the prefix "acme/" DynamoDB writes below "acme//AWSDynamoDB". So keys
-// are not cleaned as paths are, but put together by join, parent and base.
+// store is where an export lies. Keys are paths with slashes; "" or "." is the top of a bucket.
+// Parts of a key may be empty: with the prefix "acme/" DynamoDB writes below "acme//AWSDynamoDB".
+// So keys are not cleaned as paths are, but put together by join, parent and base.
 type store interface {
 	// open opens a file and returns its size. A missing file is an fs.ErrNotExist.
 	open(ctx context.Context, key string) (io.ReadCloser, int64, error)

@@ -17,9 +17,10 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
 
-// BenchmarkCutover rehearses the cutover of a table of 100,000 items while a writer makes 200 changes
-// a second, then makes it: the writer stops when the command asks for it. All items were compared a
-// minute of writes before. It reports the write stop that was rehearsed and the real one, in seconds.
+// BenchmarkCutover rehearses the cutover of a table of 100,000 items while a writer makes 200
+// changes a second, then makes it: the writer stops when the command asks for it. All items were
+// compared a minute of writes before. It reports the write stop that was rehearsed and the real
+// one, in seconds.
 func BenchmarkCutover(b *testing.B) {
 	for range b.N {
 		rehearsed, made := measureStops(b)
@@ -96,8 +97,9 @@ func (l copyLoad) change(b *testing.B, sb *sandbox.Sandbox, stopped chan struct{
 	}
 }
 
-// cutOver cuts the table over. When the command asks for it, it stops the writers. It returns how long
-// they stood still, and the time from the end of the quiet period; both until the command has ended.
+// cutOver cuts the table over. When the command asks for it, it stops the writers. It returns how
+// long they stood still, and the time from the end of the quiet period; both until the command has
+// ended.
 func cutOver(
 	b *testing.B, dir string, env []string, bin, config string, stopWriters func(),
 ) (stood, certified time.Duration) {

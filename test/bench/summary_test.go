@@ -20,8 +20,8 @@ type summaryLine struct {
 }
 
 // BenchmarkSummary prints what the daemon does at several latencies of Bigtable, and what one would
-// write by hand beside it: medians of TAILRACE_BENCH_ROUNDS rounds (3), in each of which every line is
-// measured once. So what else the machine does meets all of them.
+// write by hand beside it: medians of TAILRACE_BENCH_ROUNDS rounds (3), in each of which every line
+// is measured once. So what else the machine does meets all of them.
 func BenchmarkSummary(b *testing.B) {
 	rows := summaryLines()
 	rounds, err := strconv.Atoi(cmp.Or(os.Getenv("TAILRACE_BENCH_ROUNDS"), "3"))

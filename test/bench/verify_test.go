@@ -13,11 +13,12 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
 
-// BenchmarkVerify compares a table with its target, equal sides, through both servers: first by `replicator verify
-// --for-cutover`, which reads all items strongly, twice, then by `replicator cutover`. It reports items per second of
-// each comparison in wall time, the CPU of its process and of both servers per item, its peak memory, and the seconds
-// from the end of the quiet period to the certificate. The emulator needs more for a row than the comparison, so the
-// second comparison takes rows from a server that only sends the replies of the first again.
+// BenchmarkVerify compares a table with its target, equal sides, through both servers: first by
+// `replicator verify --for-cutover`, which reads all items strongly, twice, then by `replicator
+// cutover`. It reports items per second of each comparison in wall time, the CPU of its process and
+// of both servers per item, its peak memory, and the seconds from the end of the quiet period to
+// the certificate. The emulator needs more for a row than the comparison, so the second comparison
+// takes rows from a server that only sends the replies of the first again.
 func BenchmarkVerify(b *testing.B) {
 	for _, l := range []copyLoad{
 		{name: "200_thousand", items: 200_000, size: 250},

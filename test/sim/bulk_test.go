@@ -14,16 +14,16 @@ import (
 // bulkSeeds is how many histories take every branch of copies by workers.
 const bulkSeeds = 1000
 
-// withoutOf are the options of histories without a defence against workers. What is written too late
-// must do harm there: to rows behind a fence, or to what readers get.
+// withoutOf are the options of histories without a defence against workers. What is written too
+// late must do harm there: to rows behind a fence, or to what readers get.
 func withoutOf(m workersMutant) Options {
 	o := delegating
 	o.workersWithout, o.afterClosed = m, m != noNote
 	return o
 }
 
-// TestHistoriesWithWorkers simulates workers that write at any later moment, are suspended, doubled,
-// and of an order that was closed.
+// TestHistoriesWithWorkers simulates workers that write at any later moment, are suspended,
+// doubled, and of an order that was closed.
 func TestHistoriesWithWorkers(t *testing.T) {
 	if *seed != 0 {
 		w, v := run(newTape(*seed), delegating, None, true)

@@ -3,8 +3,8 @@
 // with conditional writes, and all that goes wrong between them. Every decision that matters is the
 // code of the daemon; docs/protocol.md lists them, and what is simpler here.
 //
-// A history is the sequence of choices on its tape. It is drawn from a seed, replayed, shortened while it still breaks
-// an invariant, or enumerated.
+// A history is the sequence of choices on its tape. It is drawn from a seed, replayed, shortened
+// while it still breaks an invariant, or enumerated.
 //
 // Files, from the top down:
 //

@@ -24,8 +24,8 @@ type following struct {
 	beaten   change.Millis
 }
 
-// orderID returns the id of the order of a copy. The sequences of a log begin at the microseconds of
-// its creation.
+// orderID returns the id of the order of a copy. The sequences of a log begin at the microseconds
+// of its creation.
 func (w *World) orderID(c *checkpoint.CopyState) string {
 	return delegation.ID(c.ID, uint64(w.log.created)*1_000_000+c.Delegated)
 }

@@ -1,5 +1,5 @@
-// Package emit evaluates a compiled program: an item becomes rows and cells, a change becomes the Write that the sink
-// applies, an expired item becomes an archival event.
+// Package emit evaluates a compiled program: an item becomes rows and cells, a change becomes the
+// Write that the sink applies, an expired item becomes an archival event.
 //
 // The inverse is here too, because it uses the same templates and encodings: Unmap turns a row back
 // into its item (for explain --row; it has no caller yet), and Owned finds the columns of a shared

@@ -69,8 +69,8 @@ func keyFrom(p *ir.Program, pl *ir.Plan, values map[string]string) ([]byte, bool
 	return key, err == nil
 }
 
-// keyText returns the text of a key attribute: the row has it as it is, or has the captures of which
-// a condition makes it.
+// keyText returns the text of a key attribute: the row has it as it is, or has the captures of
+// which a condition makes it.
 func keyText(pl *ir.Plan, attr string, values map[string]string) (string, bool) {
 	if text, ok := values[attr]; ok && !pl.Row.Captured(attr) {
 		return text, true

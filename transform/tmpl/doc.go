@@ -1,6 +1,7 @@
-// Package tmpl compiles and runs the patterns and templates of mappings: a pattern cuts a key into captures, a template
-// joins captures and attributes into bytes. A template also has a shape, a superset of the texts that it can give, from
-// which the compiler proves that two templates never give the same bytes.
+// Package tmpl compiles and runs the patterns and templates of mappings: a pattern cuts a key into
+// captures, a template joins captures and attributes into bytes. A template also has a shape, a
+// superset of the texts that it can give, from which the compiler proves that two templates never
+// give the same bytes.
 //
 // Files, from the top down:
 //

@@ -44,8 +44,8 @@ func TestFilesCountThroughAllTables(t *testing.T) {
 	}
 }
 
-// TestFirstFindingsOfARangeStay: workers may compare a range twice, and nobody takes the findings of
-// another comparison for its own.
+// TestFirstFindingsOfARangeStay: workers may compare a range twice, and nobody takes the findings
+// of another comparison for its own.
 func TestFirstFindingsOfARangeStay(t *testing.T) {
 	ctx := t.Context()
 	f, err := Open(ctx, "file://"+t.TempDir(), "")

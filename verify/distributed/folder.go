@@ -24,7 +24,8 @@ const (
 // Folder is the folder of one comparison. Any number of processes may use it.
 type Folder struct{ bucket bucket.Bucket }
 
-// Open opens the folder of a URL, as package bucket reads it. region is of s3:// URLs that name none.
+// Open opens the folder of a URL, as package bucket reads it. region is of s3:// URLs that name
+// none.
 func Open(ctx context.Context, url, region string) (*Folder, error) {
 	b, err := bucket.Open(ctx, url, bucket.Options{Region: region})
 	if err != nil {
@@ -64,8 +65,8 @@ type head struct {
 
 func rangeName(n int) string { return fmt.Sprintf("%s%06d%s", rangesName, n, rangeEnd) }
 
-// StoreRange stores the findings of a range, which write writes. Where the range has findings already,
-// they stay: both are of the same plan.
+// StoreRange stores the findings of a range, which write writes. Where the range has findings
+// already, they stay: both are of the same plan.
 func (f *Folder) StoreRange(ctx context.Context, p *Plan, n int, write func(io.Writer) error) error {
 	file, err := os.CreateTemp("", "replicator-range-")
 	if err != nil {

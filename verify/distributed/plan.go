@@ -27,8 +27,8 @@ type Plan struct {
 	// name them by their index.
 	Tables []Table `json:"tables"`
 
-	// Now is the service's clock when the plan was made, and Lead how far above it versions may be: a
-	// guard beyond is a difference. Rows that are written meanwhile are too, and are settled.
+	// Now is the service's clock when the plan was made, and Lead how far above it versions may be:
+	// a guard beyond is a difference. Rows that are written meanwhile are too, and are settled.
 	Now  change.Millis `json:"now"`
 	Lead change.Millis `json:"lead"`
 
@@ -75,8 +75,8 @@ func (p *Plan) Files() (n int) {
 	return n
 }
 
-// FileOf returns the table of a file, and the file's number in the table's export. Files count through
-// all tables.
+// FileOf returns the table of a file, and the file's number in the table's export. Files count
+// through all tables.
 func (p *Plan) FileOf(n int) (table, file int) {
 	for i := range p.Tables {
 		if n < p.Tables[i].Export.Files {

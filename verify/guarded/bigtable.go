@@ -43,8 +43,8 @@ func (t *BigtableTarget) ScanFrom(ctx context.Context, start string, f func(*Row
 	return t.read(ctx, bigtable.GuardedRead{Start: start}, f)
 }
 
-// Range returns a Target whose Scan reads the rows from start on and before end; "" is the end of the
-// table.
+// Range returns a Target whose Scan reads the rows from start on and before end; "" is the end of
+// the table.
 func (t *BigtableTarget) Range(start, end string) Target { return &rangeTarget{t, start, end} }
 
 // rangeTarget is a part of a BigtableTarget.

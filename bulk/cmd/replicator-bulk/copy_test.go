@@ -38,8 +38,8 @@ func (w *world) write(ctx context.Context, n int, seed uint64) {
 }
 
 // TestCopyUnderKills copies an export on Prism while an application writes to the table and the
-// daemon applies the stream. Jobs are killed with SIGKILL once so many files have marks, and two run
-// beside each other. Every cell must be equal in the end.
+// daemon applies the stream. Jobs are killed with SIGKILL once so many files have marks, and two
+// run beside each other. Every cell must be equal in the end.
 func TestCopyUnderKills(t *testing.T) {
 	const items, files = 1600, 20
 	w := newWorld(t, items, files, func(int) bool { return false })

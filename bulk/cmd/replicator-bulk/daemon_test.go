@@ -22,8 +22,8 @@ func (w *world) until(what string, ok func() bool) {
 	})
 }
 
-// TestDaemonGivesTheOrder is the way of a user: the daemon asks for an export and gives the order, a
-// job that waited for it is killed, the next one ends with 0, and the daemon completes the copy.
+// TestDaemonGivesTheOrder is the way of a user: the daemon asks for an export and gives the order,
+// a job that waited for it is killed, the next one ends with 0, and the daemon completes the copy.
 // Every cell must be equal in the end, beside writers.
 func TestDaemonGivesTheOrder(t *testing.T) {
 	const items, files = 1200, 16

@@ -138,8 +138,8 @@ func (w *world) ranges(folder string) (stored, all int) {
 	return len(have), p.Ranges()
 }
 
-// TestComparisonByWorkers: beside writers, with a job killed half-way and two beside each other, both sides
-// are equal, and a cutover uses the result.
+// TestComparisonByWorkers: beside writers, with a job killed half-way and two beside each other,
+// both sides are equal, and a cutover uses the result.
 func TestComparisonByWorkers(t *testing.T) {
 	const items, files = 1200, 12
 	w := replicate(t, items, files)
@@ -193,8 +193,8 @@ func TestComparisonByWorkers(t *testing.T) {
 	}
 }
 
-// TestWorkersFindWhatDiffers: a missing row, a wrong cell, a row without its item and a foreign cell,
-// and nothing else. The command is interrupted, and goes on.
+// TestWorkersFindWhatDiffers: a missing row, a wrong cell, a row without its item and a foreign
+// cell, and nothing else. The command is interrupted, and goes on.
 func TestWorkersFindWhatDiffers(t *testing.T) {
 	const items, files = 300, 4
 	w := replicate(t, items, files)

@@ -53,8 +53,8 @@ type world struct {
 
 const tableName = "Orders"
 
-// newWorld makes n items; Bigtable refuses the rows of some. The daemon copies nothing, and the test
-// exports the table into as many files as it names, and gives the order.
+// newWorld makes n items; Bigtable refuses the rows of some. The daemon copies nothing, and the
+// test exports the table into as many files as it names, and gives the order.
 func newWorld(t *testing.T, n, files int, refused func(i int) bool) *world {
 	t.Helper()
 	w := fill(t, n, "none", refused)

@@ -1,5 +1,5 @@
-// Package render formats the results of commands for people: the status as a sentence and a table, the steps from an
-// item to its cells.
+// Package render formats the results of commands for people: the status as a sentence and a table,
+// the steps from an item to its cells.
 //
 // Files, from the top down:
 //
