@@ -131,3 +131,16 @@ const (
 	lastRetry      = failure.LongestBackoff
 	throttledRetry = 2 * time.Second // at most, after throttled reads
 )
+
+// OrderStore stores the order of a copy by workers and has their marks: *bigtable.Client.
+type OrderStore interface {
+	LoadOrder(ctx context.Context, pipeline, table string) (*delegation.Seen, error)
+	SwapOrder(ctx context.Context, pipeline, table string, old, next *delegation.Order) (bool, error)
+	StoreBeat(
+		ctx context.Context, pipeline, table string, b delegation.Beat, fresh func() error,
+	) (there bool, err error)
+	LoadFileMarks(
+		ctx context.Context, o *delegation.Order, row int, wanted func(int) bool, f func(int, *delegation.FileMark) error,
+	) error
+	RemoveFileMarks(ctx context.Context, o *delegation.Order) error
+}

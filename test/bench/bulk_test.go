@@ -121,7 +121,8 @@ func (w *bulkWorld) copy(l copyLoad, null bool) {
 // compare compares both sides, which are equal.
 func (w *bulkWorld) compare(l copyLoad) {
 	w.b.Helper()
-	verify := exec.Command(w.bin, "verify", "--workers", "s3://backups/compare?endpoint="+w.sb.S3.URL(), "--json", "-c", w.config)
+	folder := "s3://backups/compare?endpoint=" + w.sb.S3.URL()
+	verify := exec.Command(w.bin, "verify", "--workers", folder, "--json", "-c", w.config)
 	verify.Dir, verify.Env = w.dir, w.env
 	var out bytes.Buffer
 	verify.Stdout = &out

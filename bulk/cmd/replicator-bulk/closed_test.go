@@ -36,7 +36,8 @@ func TestAttemptsEndWithTheOrder(t *testing.T) {
 	}
 	defer client.Close()
 	rows := func(prefix string) (n int) {
-		err := client.Open("orders").ReadRows(t.Context(), cloud.PrefixRange(prefix), func(cloud.Row) bool { n++; return true })
+		all := cloud.PrefixRange(prefix)
+		err := client.Open("orders").ReadRows(t.Context(), all, func(cloud.Row) bool { n++; return true })
 		if err != nil {
 			t.Error(err)
 		}
