@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -165,8 +166,16 @@ func (c *Cutover) rehearse(ctx context.Context, r *Rehearsal) error {
 		{StepHeart, func() error { _, err := c.pair.Proven(ctx); return err }},
 	} {
 		if err := r.step(s.name, s.do); err != nil {
-			return err
+			// A table that was paused, or halted, since the first check ends a step with an error.
+			if again := r.refuse(c.mayBegin(ctx)); again != nil || len(r.Refusals) == 0 {
+				return err
+			}
+			return nil
 		}
+	}
+	// The comparison may have taken hours.
+	if err := r.refuse(c.mayBegin(ctx)); err != nil {
+		return err
 	}
 	if r.Behind, err = c.meanwhile(ctx, before); err != nil {
 		return err
@@ -183,11 +192,21 @@ func (r *Rehearsal) step(name string, do func() error) error {
 	began := time.Now()
 	err := do()
 	r.Steps = append(r.Steps, Step{Name: name, Seconds: time.Since(began).Seconds()})
-	if refused := (*Refused)(nil); errors.As(err, &refused) {
-		r.Refusals = append(r.Refusals, refused.Reasons...)
-		return nil
+	return r.refuse(err)
+}
+
+// refuse notes the reasons of a refusal, each once, and returns other errors.
+func (r *Rehearsal) refuse(err error) error {
+	refused := (*Refused)(nil)
+	if !errors.As(err, &refused) {
+		return err
 	}
-	return err
+	for _, reason := range refused.Reasons {
+		if !slices.Contains(r.Refusals, reason) {
+			r.Refusals = append(r.Refusals, reason)
+		}
+	}
+	return nil
 }
 
 // mayBegin returns what would refuse a cutover before it raises a fence, all of it.

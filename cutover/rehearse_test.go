@@ -24,11 +24,16 @@ import (
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
-// rehearse rehearses a cutover.
-func (w *world) rehearse() *cutover.Rehearsal {
+// rehearse rehearses a cutover. say gets what it prints; it may be nil.
+func (w *world) rehearse(say func(string)) *cutover.Rehearsal {
 	w.t.Helper()
 	clients, s := w.Pair("Orders")
-	o := cutover.Options{Tables: []string{"Orders"}, Quiet: time.Second, Say: w.t.Logf}
+	o := cutover.Options{Tables: []string{"Orders"}, Quiet: time.Second, Say: func(format string, args ...any) {
+		w.t.Logf(format, args...)
+		if say != nil {
+			say(fmt.Sprintf(format, args...))
+		}
+	}}
 	var r *cutover.Rehearsal
 	var err error
 	c := cutover.New(w.Config, clients, s, o)
@@ -106,7 +111,7 @@ func TestRehearsalLeavesNothingBehind(t *testing.T) {
 		}
 		w.d.Settle()
 		before := w.leftovers()
-		r := w.rehearse()
+		r := w.rehearse(nil)
 		if diff := cmp.Diff(before, w.leftovers()); diff != "" {
 			t.Errorf("%s: the rehearsal leaves something behind (-before +after):\n%s", how, diff)
 		}
@@ -143,7 +148,7 @@ func TestRehearsalNamesWhatWouldRefuse(t *testing.T) {
 	w.d = w.Run()
 	w.put(3, "1")
 	w.unplant("hats#1")
-	refusals := func() string { return strings.Join(w.rehearse().Refusals, "; ") }
+	refusals := func() string { return strings.Join(w.rehearse(nil).Refusals, "; ") }
 	if got := refusals(); !strings.Contains(got, "1 item differs: `replicator repair`") ||
 		strings.Contains(got, "--undo") {
 		t.Errorf("a row is missing: %q", got)
@@ -156,7 +161,7 @@ func TestRehearsalNamesWhatWouldRefuse(t *testing.T) {
 			<-time.After(10 * time.Millisecond)
 		}
 	})
-	r := w.rehearse()
+	r := w.rehearse(nil)
 	if got := strings.Join(r.Refusals, "; "); !strings.Contains(got, "paused") || len(r.Steps) != 1 || r.WriteStop != 0 {
 		t.Errorf("paused: %+v", r)
 	}
@@ -174,6 +179,28 @@ func TestRehearsalNamesWhatWouldRefuse(t *testing.T) {
 	}
 	if got := refusals(); !strings.Contains(got, "stands: a rehearsal is for before") {
 		t.Errorf("behind a fence: %q", got)
+	}
+}
+
+// TestRehearsalChecksAgain: what begins to refuse while both sides are compared is named, though the
+// first check has passed.
+func TestRehearsalChecksAgain(t *testing.T) {
+	w := newWorld(t, 933, "")
+	w.d = w.Run()
+	w.put(3, "1")
+	w.d.Settle()
+	paused := false
+	r := w.rehearse(func(text string) {
+		if !strings.HasPrefix(text, "Verifying") {
+			return
+		}
+		paused = true
+		if _, err := w.Log("Orders").Append(t.Context(), "pause", checkpoint.Control{Pause: new(true)}); err != nil {
+			t.Error(err)
+		}
+	})
+	if got := strings.Join(r.Refusals, "; "); !paused || !strings.Contains(got, "paused") || r.WriteStop != 0 {
+		t.Errorf("paused meanwhile: %t, %+v", paused, r)
 	}
 }
 
