@@ -84,6 +84,7 @@ workers() {
 		! grep -aq "BULK_FLINK=$T" "/proc/$pid/environ" 2>/dev/null || echo "$pid"
 	done
 }
+cd "$T" # the harness writes files where its task manager runs
 start jobmanager jobmanager
 start taskmanager1 taskmanager
 start taskmanager2 taskmanager
@@ -129,7 +130,6 @@ table() {
 }
 table Orders
 curl -sf -X PUT "$AWS_ENDPOINT_URL_S3/backups" >/dev/null
-cd "$T"
 cat >tailrace.yaml <<-EOF
 	pipeline: shop
 	testing: {date_trust: 1ns}
