@@ -22,6 +22,31 @@ RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}"
  && echo 'nonroot:x:65532:65532:nonroot:/data:/sbin/nologin' > /out/etc/passwd \
  && echo 'nonroot:x:65532:' > /out/etc/group
 
+# docker build --target bulk: launcher and workers of replicator-bulk (docs/bulk.md). /opt/beam/boot is Beam's program that
+# starts workers; an engine with --environment_type=PROCESS finds it in an image of task managers that copies it from here.
+FROM build AS build-bulk
+ARG VERSION=""
+RUN cd bulk && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /out/replicator-bulk ./cmd/replicator-bulk \
+ && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o /out/opt/beam/boot github.com/apache/beam/sdks/v2/go/container
+
+FROM ${BASE} AS bulk
+ARG VERSION=""
+ARG REVISION=""
+LABEL org.opencontainers.image.title="Tailrace replicator-bulk" \
+      org.opencontainers.image.description="Copies and compares large tables on Apache Beam" \
+      org.opencontainers.image.source="https://github.com/tailrace-cdc/replicator" \
+      org.opencontainers.image.documentation="https://github.com/tailrace-cdc/replicator/blob/main/docs/bulk.md" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
+COPY --from=build-bulk --chown=65532:65532 /out/tmp /tmp
+COPY --from=build-bulk /out/etc /etc
+COPY --from=build-bulk /out/opt /opt
+COPY --from=build-bulk /out/replicator-bulk /replicator-bulk
+USER 65532:65532
+WORKDIR /tmp
+ENTRYPOINT ["/replicator-bulk"]
+
 FROM ${BASE}
 ARG VERSION=""
 ARG REVISION=""

@@ -11,9 +11,9 @@ import (
 
 const root = "../.."
 
-// instructions returns the instructions of the last stage of the Dockerfile, comments left out and
-// lines joined.
-func instructions(t *testing.T) (last [][2]string, all string) {
+// instructions returns the instructions of a stage of the Dockerfile, "" being the last one, comments
+// left out and lines joined.
+func instructions(t *testing.T, stage string) (of [][2]string, all string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "Dockerfile"))
 	if err != nil {
@@ -26,21 +26,50 @@ func instructions(t *testing.T) (last [][2]string, all string) {
 		}
 	}
 	all = strings.ReplaceAll(strings.Join(lines, "\n"), "\\\n", "")
+	found := false
 	for l := range strings.SplitSeq(all, "\n") {
 		word, rest, _ := strings.Cut(l, " ")
 		if word == "FROM" {
-			last = nil
+			if found {
+				break
+			}
+			of, found = nil, stage != "" && strings.HasSuffix(rest, " AS "+stage)
 		}
-		last = append(last, [2]string{word, rest})
+		of = append(of, [2]string{word, rest})
 	}
-	return last, all
+	return of, all
+}
+
+// TestBulkImage: it has what a launcher and Beam's workers need, and no root.
+func TestBulkImage(t *testing.T) {
+	stage, all := instructions(t, "bulk")
+	one, copied := map[string]string{}, map[string]bool{}
+	for _, i := range stage {
+		one[i[0]] = i[1]
+		if words := strings.Fields(i[1]); i[0] == "COPY" {
+			copied[words[len(words)-1]] = true
+		}
+	}
+	for _, want := range []string{"/tmp", "/etc", "/opt", "/replicator-bulk"} {
+		if !copied[want] {
+			t.Errorf("the image has no %s", want)
+		}
+	}
+	for _, made := range []string{"-o /out/replicator-bulk", "-o /out/opt/beam/boot github.com/apache/beam/sdks/v2/go/container"} {
+		if !strings.Contains(all, made) {
+			t.Errorf("the build has no %q", made)
+		}
+	}
+	if one["USER"] != "65532:65532" || one["ENTRYPOINT"] != `["/replicator-bulk"]` {
+		t.Errorf("user %s, entry point %s", one["USER"], one["ENTRYPOINT"])
+	}
 }
 
 // TestImageFitsTheChart: the image has the user, the paths and the port that the chart and compose
 // count on, and what a program from scratch lacks: certificate authorities, time zones, a directory
 // for temporary files.
 func TestImageFitsTheChart(t *testing.T) {
-	last, all := instructions(t)
+	last, all := instructions(t, "")
 	one := map[string]string{}
 	var copied []string
 	for _, i := range last {
