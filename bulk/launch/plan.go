@@ -41,7 +41,7 @@ func (l *Launch) Plan(ctx context.Context, o *delegation.Order) error {
 	left := max(items-t.items, 0)
 	l.print("order      %s of %s", o.ID, time.UnixMilli(int64(o.Opened)).UTC().Format(time.RFC3339))
 	l.print("export     %s, as of %s", e.URL, e.Time.Time().UTC().Format(time.RFC3339))
-	l.print("files      %d, %d MB compressed, %d of them copied already", t.wanted, size>>20, t.files)
+	l.print("files      %d, %.1f MB compressed, %d of them copied already", t.wanted, float64(size)/1e6, t.files)
 	l.print("items      %d, %d of them left: about %.1f core-hours", items, left, (time.Duration(left) * itemCPU).Hours())
 	l.print("target     table %s, instance %s of project %s", o.Target, l.Place.Instance, l.Place.Project)
 	l.print("nothing was started and nothing was written")

@@ -35,6 +35,13 @@ func (l *Launch) show(ctx context.Context, c *bigtable.Client, t *tally) error {
 			printed = now
 		}
 	}
+	if bar != nil { // what was copied since the last reading
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		if err := t.read(last, c); err == nil {
+			bar.SetCurrent(int64(t.files))
+		}
+	}
 	return nil
 }
 

@@ -72,7 +72,11 @@ func (a *app) recover(ctx context.Context, table string, yes bool) error {
 		fmt.Fprintln(a.Errs, p.Text())
 	}
 	if len(plans) == 0 {
-		fmt.Fprintln(a.Errs, "Nothing to recover: every log can go on.")
+		of := "every log"
+		if len(tables.LeftOut) > 0 {
+			of = "every log of a table that can be described"
+		}
+		fmt.Fprintf(a.Errs, "Nothing to recover: %s can go on.\n", of)
 	}
 	if preflight.Asks(plans) && !yes && !a.Confirmed() {
 		return failure.Usagef("repeat it with --yes", "nothing was changed: recover was not confirmed")

@@ -32,7 +32,9 @@ func BenchmarkSummary(b *testing.B) {
 	taken := map[string][]figures{}
 	for range rounds {
 		for _, r := range rows {
-			taken[r.name] = append(taken[r.name], r.measure(b))
+			f := r.measure(b)
+			taken[r.name] = append(taken[r.name], f)
+			fmt.Printf("%s: %.0f/s, %.1f µs, %.0f MiB\n", r.name, f.rate, f.cpu, f.peak)
 		}
 	}
 	var text strings.Builder
