@@ -22,6 +22,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/source/export"
+	"github.com/tailrace-cdc/replicator/transform"
 	"github.com/tailrace-cdc/replicator/verify"
 	"github.com/tailrace-cdc/replicator/verify/distributed"
 )
@@ -62,6 +63,12 @@ func forgetJob(dir string) { _ = os.Remove(filepath.Join(dir, jobFile)) }
 func (r *run) byWorkers(
 	ctx context.Context, o verify.FullOptions, tables []verify.Table, target verify.Target,
 ) (*verify.Findings, error) {
+	for _, t := range r.pair.Tables {
+		if t.Program.HasSecrets() || t.Program.SealsKeys() {
+			return nil, failure.Usagef("without --workers it is compared in this process",
+				"workers cannot compare %s: %s", t.Source, transform.UnfitSecrets.Why())
+		}
+	}
 	w := &byWorkers{run: r, dir: o.Dir, poll: r.o.Workers.Poll}
 	if w.poll == 0 {
 		w.poll = workersPoll
@@ -71,6 +78,10 @@ func (r *run) byWorkers(
 	}
 	var err error
 	if w.folder, err = distributed.Open(ctx, w.job.Folder, r.o.Workers.Region); err != nil {
+		if bucket.Classify(err) == failure.Rejected {
+			forgetJob(w.dir)
+			return nil, failure.Usagef(bucket.Hint(err), "--workers: %w", err)
+		}
 		return nil, explainFolder(err)
 	}
 	defer func() { _ = w.folder.Close() }() // what was written is durable

@@ -49,7 +49,7 @@ func (u Unfit) Why() string {
 		UnfitWipes: "on_remove: row deletes cells of other items, which workers cannot order",
 		UnfitOutlives: "cells remain without their item (on_ttl_expiry: keep, on_remove: tombstone, removed: keep or " +
 			"empty, aggregates), which workers cannot order",
-		UnfitSecrets: "the mapping has secrets or personal data in keys, and an order holds no secret",
+		UnfitSecrets: "the mapping has secrets or personal data in keys, and workers get no secret",
 		UnfitMoves:   "the rows that an item had in an earlier life do not follow from its key",
 	}[u]
 }

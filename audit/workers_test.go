@@ -1,0 +1,61 @@
+package audit_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tailrace-cdc/replicator/audit"
+	"github.com/tailrace-cdc/replicator/daemon/daemontest"
+	"github.com/tailrace-cdc/replicator/failure"
+)
+
+// TestWorkersAreRefused before DynamoDB is asked to export anything: a place that is none, exports
+// without a bucket of S3, and a mapping with secrets, which no worker can compile.
+func TestWorkersAreRefused(t *testing.T) {
+	t.Setenv("AUDIT_KEY", "0123456789abcdef0123456789abcdef")
+	w := &world{World: daemontest.New(t, 71), t: t}
+	w.Configure("{source: Orders, target: orders, backfill: none}")
+	w.Prepare("Orders")
+	w.d = w.Run()
+	w.put(3, "1")
+	refused := func(workers audit.Workers, want string) {
+		t.Helper()
+		_, s := w.Pair("Orders")
+		var err error
+		w.While("it is refused", func() {
+			_, err = audit.Full(t.Context(), w.Config, s, audit.Options{Workers: &workers})
+		})
+		if class, _ := failure.Of(err); err == nil || class != failure.Usage || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", workers, err, want)
+		}
+	}
+	refused(audit.Workers{Folder: "no URL"}, "no URL of a folder")
+	refused(audit.Workers{Folder: "ftp://there"}, "scheme")
+	refused(audit.Workers{Folder: "file://" + t.TempDir()}, "exports to S3")
+	refused(audit.Workers{Folder: "file://" + t.TempDir(), Exports: "gs://copies"}, "exports to S3")
+	w.Write("secret.yaml", `mapping: 1
+secrets: {k1: "${AUDIT_KEY}"}
+families: {d: {max_versions: 1}}
+rules:
+- name: hat
+  match: {pk: "{p}", sk: "{s}"}
+  row: "{p|hmac(k1,16)}#{s}"
+  cells: [{attr: n, to: "d:n"}]
+`)
+	w.d.Stop()
+	w.Configure("{source: Hats, target: hats, mapping: secret.yaml, backfill: none}")
+	w.Prepare("Hats")
+	w.d = w.Run()
+	w.d.Settle()
+	_, s := w.Pair("Hats")
+	var err error
+	w.While("it is refused", func() {
+		_, err = audit.Full(t.Context(), w.Config, s, audit.Options{Workers: &audit.Workers{Folder: "s3://backups/x"}})
+	})
+	if class, _ := failure.Of(err); class != failure.Usage || !strings.Contains(err.Error(), "secrets") {
+		t.Errorf("a mapping with secrets: %v", err)
+	}
+	if reply := string(w.Call("ListExports", "{}")); strings.Contains(reply, "ExportArn") {
+		t.Errorf("an export was asked for: %s", reply)
+	}
+}
