@@ -34,7 +34,7 @@ func BenchmarkSummary(b *testing.B) {
 		for _, r := range rows {
 			f := r.measure(b)
 			taken[r.name] = append(taken[r.name], f)
-			fmt.Printf("%s: %.0f/s, %.1f µs, %.0f MiB\n", r.name, f.rate, f.cpu, f.peak)
+			fmt.Fprintf(os.Stderr, "%s: %.0f/s, %.1f µs, %.0f MiB\n", r.name, f.rate, f.cpu, f.peak)
 		}
 	}
 	var text strings.Builder
