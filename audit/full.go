@@ -110,7 +110,7 @@ func (r *run) compare(ctx context.Context, dir string) error {
 		return ClearScratch(dir, err)
 	}
 	if r.o.Workers != nil {
-		forgetJob(dir)
+		_ = forgetJob(dir) // of another record than the next comparison's
 	}
 	return found.Remove()
 }

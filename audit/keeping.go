@@ -24,7 +24,7 @@ func (r *run) record(ctx context.Context, cfg *config.Config, dir string) error 
 		o.DropParts = func() error { return removeParts(dir) }
 	}
 	if r.o.Workers != nil && hasJob(dir) {
-		o.DropParts = func() error { forgetJob(dir); return nil }
+		o.DropParts = func() error { return forgetJob(dir) }
 	}
 	r.recorder, _, err = Record(ctx, r.pair, o)
 	return err

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -38,11 +39,15 @@ type Workers struct {
 const (
 	jobFile     = "job.json"
 	workersPoll = 15 * time.Second
+	// mostRanges bounds the ranges, which have an object each: of 5e9 rows one has a million, and the
+	// records of these take 90 MB.
+	mostRanges = 5000
 )
 
 // job is what a process notes of a comparison by workers, so that the next one goes on with it.
 type job struct {
 	ID      string   `json:"id"`
+	Record  string   `json:"record"` // Saved.Folder of the record that began before the exports
 	Folder  string   `json:"folder"`
 	Exports []string `json:"exports,omitempty"` // ARNs, by table
 }
@@ -52,9 +57,13 @@ func hasJob(dir string) bool {
 	return err == nil
 }
 
-// forgetJob lets the next comparison begin anew. If it fails, that one goes on with the findings of
-// this one, which are older than its record: Record drops them then.
-func forgetJob(dir string) { _ = os.Remove(filepath.Join(dir, jobFile)) }
+// forgetJob lets the next comparison begin anew.
+func forgetJob(dir string) error {
+	if err := os.Remove(filepath.Join(dir, jobFile)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
 
 // byWorkers is verify.Full on the machines of a distributed engine: it has the tables exported,
 // plans the comparison, waits until workers have compared every range of rows, and joins what they
@@ -79,7 +88,7 @@ func (r *run) byWorkers(
 	var err error
 	if w.folder, err = distributed.Open(ctx, w.job.Folder, r.o.Workers.Region); err != nil {
 		if bucket.Classify(err) == failure.Rejected {
-			forgetJob(w.dir)
+			_ = forgetJob(w.dir) // the next one has another URL
 			return nil, failure.Usagef(bucket.Hint(err), "--workers: %w", err)
 		}
 		return nil, explainFolder(err)
@@ -103,10 +112,13 @@ type byWorkers struct {
 	folder *distributed.Folder
 }
 
-// begin goes on with the noted comparison, or notes a new one.
+// begin goes on with the noted comparison, or notes a new one. It goes on only where the record of this
+// process is the one that began before the exports: between them and a later record, changes would be
+// compared by neither.
 func (w *byWorkers) begin() error {
+	record := w.recorder.result.Folder
 	text, err := os.ReadFile(filepath.Join(w.dir, jobFile))
-	if err == nil && json.Unmarshal(text, &w.job) == nil && w.job.ID != "" {
+	if err == nil && json.Unmarshal(text, &w.job) == nil && w.job.ID != "" && w.job.Record == record {
 		if at, err := w.folderOf(w.job.ID); err == nil && at == w.job.Folder { // else another URL is given now
 			w.say("going on with comparison " + w.job.ID)
 			return nil
@@ -114,7 +126,7 @@ func (w *byWorkers) begin() error {
 	}
 	var id [6]byte
 	_, _ = rand.Read(id[:]) // never fails
-	w.job = job{ID: hex.EncodeToString(id[:])}
+	w.job = job{ID: hex.EncodeToString(id[:]), Record: record}
 	if w.job.Folder, err = w.folderOf(w.job.ID); err != nil {
 		const hint = "s3://bucket/prefix, or gs://bucket/prefix with --exports s3://bucket/prefix"
 		return failure.Usagef(hint, "--workers: %w", err)
@@ -176,8 +188,8 @@ func (w *byWorkers) plan(ctx context.Context) (*distributed.Plan, error) {
 	if err != nil {
 		return nil, bigtable.Explain(fmt.Errorf("divide the rows of %s: %w", w.pair.Target, err))
 	}
-	for _, key := range splits {
-		p.Splits = append(p.Splits, []byte(key))
+	for i := 0; i < len(splits); i += 1 + len(splits)/mostRanges {
+		p.Splits = append(p.Splits, []byte(splits[i]))
 	}
 	p.Now, p.Lead = w.pair.Now(), w.pair.Lead()
 	return p, explainFolder(w.folder.StorePlan(ctx, p))

@@ -1,6 +1,9 @@
 package audit_test
 
 import (
+	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -57,5 +60,54 @@ rules:
 	}
 	if reply := string(w.Call("ListExports", "{}")); strings.Contains(reply, "ExportArn") {
 		t.Errorf("an export was asked for: %s", reply)
+	}
+}
+
+// TestJobOfAnotherRecordIsNotGoneOnWith: its exports are older than the logs' positions of this record,
+// and what changed between the two would be compared by neither.
+func TestJobOfAnotherRecordIsNotGoneOnWith(t *testing.T) {
+	w := newWorld(t, 72)
+	w.d = w.Run()
+	w.put(3, "1")
+	w.Call("UpdateContinuousBackups",
+		`{"TableName":"Orders","PointInTimeRecoverySpecification":{"PointInTimeRecoveryEnabled":true}}`)
+	dir := filepath.Join(audit.SavedDir(w.Config.Scratch, "shop", "orders"), "workers")
+	begun := func() (job string, said string) {
+		t.Helper()
+		_, s := w.Pair("Orders")
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		var all strings.Builder
+		w.While("it waits", func() {
+			_, _ = audit.Full(ctx, w.Config, s, audit.Options{
+				Workers: &audit.Workers{Folder: "file://" + dir + "-folder", Exports: "s3://backups/x"},
+				Say: func(line string) {
+					all.WriteString(line + "\n")
+					if strings.HasPrefix(line, "DynamoDB exports") {
+						stop()
+					}
+				},
+			})
+		})
+		text, err := os.ReadFile(filepath.Join(dir, "job.json"))
+		if err != nil {
+			t.Fatalf("%v: %s", err, &all)
+		}
+		return string(text), all.String()
+	}
+	if err := w.Buckets.Create("backups"); err != nil {
+		t.Fatal(err)
+	}
+	first, _ := begun()
+	again, said := begun()
+	if first != again || !strings.Contains(said, "going on") {
+		t.Errorf("the same record: %s, then %s: %s", first, again, said)
+	}
+	if err := os.Remove(filepath.Join(filepath.Dir(dir), "begun.json")); err != nil { // so it is another record
+		t.Fatal(err)
+	}
+	other, said := begun()
+	if other == first || strings.Contains(said, "going on") {
+		t.Errorf("another record: %s, then %s: %s", first, other, said)
 	}
 }
