@@ -207,7 +207,7 @@ code=0; replicator cutover --table Products --quiet 2s --rehearse --json >refuse
 jq -e '.refusals[0] | test("paused")' refused.json >/dev/null || fail "rehearsal of a paused table: $(cat refused.json)"
 replicator resume --table Products
 replicator status --wait applied=now --timeout 60s
-files() { find . -type f ! -path './tailrace-data/nats/*' ! -name rehearsal.json; }
+files() { find . -type f ! -path '*/jetstream/*' ! -path './sandbox/*' ! -path './.config/*' ! -name rehearsal.json; }
 before=$(files | sort)
 replicator cutover --table Products --quiet 2s --rehearse
 replicator cutover --table Products --quiet 2s --rehearse --json >rehearsal.json
