@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"testing"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cutover"
 	"github.com/tailrace-cdc/replicator/delegation"
 	"github.com/tailrace-cdc/replicator/pipeline"
 )
@@ -69,4 +72,50 @@ func TestDaemonGivesTheOrder(t *testing.T) {
 	}
 	w.daemon.Settle()
 	w.equal()
+}
+
+// TestCopyIsTakenBack half-way: a cutover is refused while workers may write, their job ends with 3, the
+// daemon copies the rest, and then the cutover is certified.
+func TestCopyIsTakenBack(t *testing.T) {
+	const items, files = 1200, 16
+	w := fill(t, items, "{from: export, bucket: backups, by: workers}", func(int) bool { return false })
+	w.Options = func(o *pipeline.Options) {
+		o.Periods.Order, o.Periods.Closing = 50*time.Millisecond, 5*time.Second
+	}
+	t.Setenv("AWS_ENDPOINT_URL_S3", w.S3.URL())
+	w.DynamoDB.SetExports(0, files)
+	w.daemon = w.Run()
+	job := w.launch()
+	w.until("the order is open", func() bool {
+		seen, err := w.sink.LoadOrder(t.Context(), "shop", tableName)
+		if err == nil {
+			w.order = seen.Order
+		}
+		return w.order.Open()
+	})
+	writing, stop := context.WithCancel(t.Context())
+	var writers errgroup.Group
+	writers.Go(func() error { w.write(writing, items, *copySeed); return nil })
+	w.until("the job has stored marks", func() bool { return len(w.marks()) >= 1 })
+	var refused *cutover.Refused
+	if cert, err := w.cutOver(); !errors.As(err, &refused) {
+		t.Errorf("a cutover while workers may write: %+v, %v", cert, err)
+	}
+	_, err := w.Log(tableName).Append(t.Context(), "take the copy back", checkpoint.Control{
+		Copy: &checkpoint.CopyOrder{ID: w.order.Copy, Do: checkpoint.CopyTakeback},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, text := w.wait(job); code != 3 && code != 0 { // it may have been faster
+		t.Errorf("the job ends with %d:\n%s", code, text)
+	}
+	w.until("the copy is complete", func() bool { return w.daemon.Table(tableName).Copy == nil })
+	stop()
+	_ = writers.Wait()
+	w.daemon.Settle()
+	w.equal()
+	if cert, err := w.cutOver(); err != nil || cert.Verify.Items == 0 {
+		t.Errorf("the cutover after it: %+v, %v", cert, err)
+	}
 }

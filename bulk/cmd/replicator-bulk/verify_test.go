@@ -101,6 +101,18 @@ func (w *world) ended(v *verifying) []report.Table {
 	return v.found
 }
 
+// cutOver cuts the table over.
+func (w *world) cutOver() (cert *certificate.Certificate, err error) {
+	w.t.Helper()
+	clients, s := w.Pair(tableName)
+	w.While("the cutover ends", func() {
+		cert, err = cutover.New(w.Config, clients, s, cutover.Options{
+			Tables: []string{tableName}, Quiet: time.Second, Say: w.t.Logf,
+		}).Run(w.t.Context())
+	})
+	return cert, err
+}
+
 // compare starts a job that compares.
 func (w *world) compare(folder string, args ...string) *program {
 	w.t.Helper()
@@ -180,15 +192,7 @@ func TestComparisonByWorkers(t *testing.T) {
 	w.daemon.Settle()
 	w.equal()
 
-	clients, s := w.Pair(tableName)
-	var cert *certificate.Certificate
-	var err error
-	w.While("the cutover ends", func() {
-		cert, err = cutover.New(w.Config, clients, s, cutover.Options{
-			Tables: []string{tableName}, Quiet: time.Second, Say: t.Logf,
-		}).Run(t.Context())
-	})
-	if err != nil || cert.Verify.How != certificate.HowChanged {
+	if cert, err := w.cutOver(); err != nil || cert.Verify.How != certificate.HowChanged {
 		t.Fatalf("%+v, %v", cert, err)
 	}
 }
