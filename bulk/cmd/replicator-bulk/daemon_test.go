@@ -25,30 +25,38 @@ func (w *world) until(what string, ok func() bool) {
 	})
 }
 
+// delegate runs a daemon, which opens the order of its copy, a job that waits for the order, and a
+// writer. stop ends the writer. Behind a closed order the daemon waits as long as closing says.
+func (w *world) delegate(items, files int, closing time.Duration) (job *program, stop func()) {
+	w.t.Helper()
+	w.Options = func(o *pipeline.Options) { o.Periods.Order, o.Periods.Closing = 50*time.Millisecond, closing }
+	w.t.Setenv("AWS_ENDPOINT_URL_S3", w.S3.URL())
+	w.DynamoDB.SetExports(0, files)
+	w.daemon = w.Run()
+	job = w.launch()
+	w.until("the order is open", func() bool {
+		seen, err := w.sink.LoadOrder(w.t.Context(), "shop", tableName)
+		if err == nil {
+			w.order = seen.Order
+		}
+		return w.order.Open()
+	})
+	writing, end := context.WithCancel(w.t.Context())
+	var writer errgroup.Group
+	writer.Go(func() error { w.write(writing, items, *copySeed); return nil })
+	return job, func() {
+		end()
+		_ = writer.Wait()
+	}
+}
+
 // TestDaemonGivesTheOrder is the way of a user: the daemon asks for an export and gives the order,
 // a job that waited for it is killed, the next one ends with 0, and the daemon completes the copy.
 // Every cell must be equal in the end, beside writers.
 func TestDaemonGivesTheOrder(t *testing.T) {
 	const items, files = 1200, 16
 	w := fill(t, items, "{from: export, bucket: backups, by: workers}", func(i int) bool { return i%500 == 499 })
-	w.Options = func(o *pipeline.Options) {
-		// The jobs have ended when the order is closed.
-		o.Periods.Order, o.Periods.Closing = 50*time.Millisecond, time.Second
-	}
-	t.Setenv("AWS_ENDPOINT_URL_S3", w.S3.URL())
-	w.DynamoDB.SetExports(0, files)
-	w.daemon = w.Run()
-	first := w.launch()
-	w.until("the order is open", func() bool {
-		seen, err := w.sink.LoadOrder(t.Context(), "shop", tableName)
-		if err == nil {
-			w.order = seen.Order
-		}
-		return w.order.Open()
-	})
-	writing, stop := context.WithCancel(t.Context())
-	var writers errgroup.Group
-	writers.Go(func() error { w.write(writing, items, *copySeed); return nil })
+	first, stop := w.delegate(items, files, time.Second)
 	least := 1 + rand.New(rand.NewPCG(*copySeed, 9)).IntN(files/2)
 	w.until("the first job has stored marks", func() bool { return len(w.marks()) >= least })
 	if err := first.Process.Kill(); err != nil {
@@ -61,7 +69,6 @@ func TestDaemonGivesTheOrder(t *testing.T) {
 		t.Fatalf("exit code %d:\n%s", code, text)
 	}
 	stop()
-	_ = writers.Wait()
 	w.until("the copy is complete", func() bool { return w.daemon.Table(tableName).Copy == nil })
 	seen, err := w.sink.LoadOrder(t.Context(), "shop", tableName)
 	if err != nil || seen.Order.Open() || seen.Order.Reason != delegation.CloseDone {
@@ -79,40 +86,20 @@ func TestDaemonGivesTheOrder(t *testing.T) {
 func TestCopyIsTakenBack(t *testing.T) {
 	const items, files = 1200, 16
 	w := fill(t, items, "{from: export, bucket: backups, by: workers}", func(int) bool { return false })
-	w.Options = func(o *pipeline.Options) {
-		o.Periods.Order, o.Periods.Closing = 50*time.Millisecond, 5*time.Second
-	}
-	t.Setenv("AWS_ENDPOINT_URL_S3", w.S3.URL())
-	w.DynamoDB.SetExports(0, files)
-	w.daemon = w.Run()
-	job := w.launch()
-	w.until("the order is open", func() bool {
-		seen, err := w.sink.LoadOrder(t.Context(), "shop", tableName)
-		if err == nil {
-			w.order = seen.Order
-		}
-		return w.order.Open()
-	})
-	writing, stop := context.WithCancel(t.Context())
-	var writers errgroup.Group
-	writers.Go(func() error { w.write(writing, items, *copySeed); return nil })
+	job, stop := w.delegate(items, files, 5*time.Second)
 	w.until("the job has stored marks", func() bool { return len(w.marks()) >= 1 })
 	var refused *cutover.Refused
 	if cert, err := w.cutOver(); !errors.As(err, &refused) {
 		t.Errorf("a cutover while workers may write: %+v, %v", cert, err)
 	}
-	_, err := w.Log(tableName).Append(t.Context(), "take the copy back", checkpoint.Control{
+	w.Control(tableName, "take the copy back", checkpoint.Control{
 		Copy: &checkpoint.CopyOrder{ID: w.order.Copy, Do: checkpoint.CopyTakeback},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if code, text := w.wait(job); code != 3 && code != 0 { // it may have been faster
 		t.Errorf("the job ends with %d:\n%s", code, text)
 	}
 	w.until("the copy is complete", func() bool { return w.daemon.Table(tableName).Copy == nil })
 	stop()
-	_ = writers.Wait()
 	w.daemon.Settle()
 	w.equal()
 	if cert, err := w.cutOver(); err != nil || cert.Verify.Items == 0 {

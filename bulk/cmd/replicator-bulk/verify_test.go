@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -116,19 +114,7 @@ func (w *world) cutOver() (cert *certificate.Certificate, err error) {
 // compare starts a job that compares.
 func (w *world) compare(folder string, args ...string) *program {
 	w.t.Helper()
-	p := &program{over: make(chan error, 1)}
-	p.Cmd = exec.CommandContext(w.t.Context(), os.Args[0], append([]string{
-		"verify", "--comparison", folder, "--bigtable-endpoint", w.Bigtable.Addr(), "--s3-endpoint", w.S3.URL(),
-		"--aws-region", "us-east-1", "--scratch", w.t.TempDir(),
-	}, args...)...)
-	p.Env = append(os.Environ(), asProgram+"=1")
-	p.Stdout, p.Stderr = &p.out, &p.out
-	if err := p.Start(); err != nil {
-		w.t.Fatal(err)
-	}
-	go func() { p.over <- p.Wait() }()
-	w.t.Cleanup(func() { _ = p.Process.Kill() })
-	return p
+	return w.start(append([]string{"verify", "--comparison", folder, "--scratch", w.t.TempDir()}, args...)...)
 }
 
 // ranges returns how many ranges have findings.

@@ -185,14 +185,20 @@ type program struct {
 	over chan error
 }
 
-// launch starts replicator-bulk with further arguments.
+// launch starts a job that copies.
 func (w *world) launch(args ...string) *program {
 	w.t.Helper()
-	p := &program{over: make(chan error, 1)}
-	p.Cmd = exec.CommandContext(w.t.Context(), os.Args[0], append([]string{
+	return w.start(append([]string{
 		"copy", "--pipeline", "shop", "--table", tableName, "--bigtable", "local/local",
-		"--bigtable-endpoint", w.Bigtable.Addr(), "--s3-endpoint", w.S3.URL(), "--aws-region", "us-east-1",
 	}, args...)...)
+}
+
+// start starts replicator-bulk on the servers of the test.
+func (w *world) start(args ...string) *program {
+	w.t.Helper()
+	p := &program{over: make(chan error, 1)}
+	p.Cmd = exec.CommandContext(w.t.Context(), os.Args[0], append(args,
+		"--bigtable-endpoint", w.Bigtable.Addr(), "--s3-endpoint", w.S3.URL(), "--aws-region", "us-east-1")...)
 	p.Env = append(os.Environ(), asProgram+"=1", "AWS_ACCESS_KEY_ID=sandbox", "AWS_SECRET_ACCESS_KEY=sandbox")
 	p.Stdout, p.Stderr = &p.out, &p.out
 	if err := p.Start(); err != nil {
