@@ -147,7 +147,8 @@ func TestJobIsTranslatedForDataflow(t *testing.T) {
 func TestCommandLine(t *testing.T) {
 	for line, want := range map[string]string{
 		"":                  "replicator-bulk copy",
-		"verify":            "replicator-bulk copy",
+		"compare":           "replicator-bulk verify --comparison",
+		"verify":            "--comparison is missing",
 		"copy":              "--pipeline and --table",
 		"copy --pipeline p": "--pipeline and --table",
 		"copy --pipeline p --table T --bigtable acme":                  "PROJECT/INSTANCE",
