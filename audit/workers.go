@@ -57,7 +57,7 @@ func hasJob(dir string) bool {
 	return err == nil
 }
 
-// forgetJob lets the next comparison begin anew.
+// forgetJob removes the note of a comparison: the next one begins anew.
 func forgetJob(dir string) error {
 	if err := os.Remove(filepath.Join(dir, jobFile)); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -209,6 +209,9 @@ func (w *byWorkers) request(ctx context.Context) error {
 	if err != nil || u.Scheme != "s3" || u.Host == "" {
 		return failure.Usagef("--exports s3://bucket/prefix", "DynamoDB exports to S3, and --workers names no bucket of it")
 	}
+	if err := w.awaitBegin(ctx); err != nil {
+		return err
+	}
 	w.job.Exports = nil
 	for i, t := range w.pair.Tables {
 		arn, err := w.pair.Source().StartExport(ctx, source.ExportRequest{
@@ -220,6 +223,26 @@ func (w *byWorkers) request(ctx context.Context) error {
 		w.job.Exports = append(w.job.Exports, arn)
 	}
 	return w.note()
+}
+
+// awaitBegin waits until an export that is requested shows what was written before the record began:
+// an export shows the state at the begin of a second.
+func (w *byWorkers) awaitBegin(ctx context.Context) error {
+	for {
+		left := w.earliest() + protocol.DateStep - w.pair.Now()
+		if left <= 0 {
+			return nil
+		}
+		if err := failure.Pause(ctx, min(time.Duration(left)*time.Millisecond, time.Second)); err != nil {
+			return err
+		}
+	}
+}
+
+// earliest returns the first moment that an export may show. A change before it that Bigtable lost
+// would be in no export, and before the positions of the logs from which changes are compared again.
+func (w *byWorkers) earliest() change.Millis {
+	return change.MillisOf(w.recorder.result.Began) + protocol.DateStep // both by the service's clock
 }
 
 // exported waits until the exports are complete, and returns a plan of them.
@@ -234,6 +257,12 @@ func (w *byWorkers) exported(ctx context.Context) (*distributed.Plan, error) {
 		e, err := w.awaitExport(ctx, w.job.Exports[i], t.Info.ID)
 		if err != nil {
 			return nil, source.Explain(fmt.Errorf("export of %s: %w", t.Source, err))
+		}
+		if e.Time < w.earliest() {
+			_ = forgetJob(w.dir) // the next one has other exports
+			return nil, failure.With(failure.Unready, "start it again: it requests another export",
+				fmt.Errorf("the export of %s shows %s, before the comparison began", t.Source,
+					e.Time.Time().UTC().Format(time.RFC3339)))
 		}
 		m, err := delegation.MappingOf(t.Program)
 		if err != nil {
@@ -271,7 +300,7 @@ func (w *byWorkers) awaitExport(ctx context.Context, arn, table string) (*export
 	}
 }
 
-// await says which command compares, and waits until every range has findings.
+// await prints the command that compares, and waits until every range has findings.
 func (w *byWorkers) await(ctx context.Context, p *distributed.Plan) error {
 	w.say(fmt.Sprintf("%d files and %d ranges of rows wait for workers (docs/bulk.md):", p.Files(), p.Ranges()))
 	w.say("  replicator-bulk verify --comparison " + w.job.Folder)
