@@ -2,6 +2,7 @@ package comparison
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -13,8 +14,8 @@ import (
 )
 
 // Project calls emit with the records of the items of a file, each with the number of its row's
-// range, and at last with how many items there are, for range 0. A value is valid until emit
-// returns. Ranges that have findings get nothing.
+// range, and at last, for each range, with how many there were. A value is valid until emit returns.
+// Ranges that have findings get nothing.
 func (c *Comparison) Project(ctx context.Context, file int, emit func(n int, value []byte)) error {
 	table, number := c.plan.FileOf(file)
 	if table < 0 {
@@ -28,29 +29,41 @@ func (c *Comparison) Project(ctx context.Context, file int, emit func(n int, val
 		return err
 	}
 	projection := verify.NewProjection(c.tables)
-	counted := counts{Table: table, At: c.plan.Tables[table].Export.Time}
+	whole := counts{File: file, At: c.plan.Tables[table].Export.Time}
+	records := make([]int64, c.plan.Ranges())
 	var value []byte
 	send := func(r verify.Record) {
 		if n := c.plan.RangeOf(r.Row); !c.stored[n] {
 			value = appendRecord(value[:0], r)
 			emit(n, value)
+			records[n]++
 		}
 	}
 	err = e.ReadFile(ctx, number, 0, func(l export.Line) error {
 		refused, err := projection.Records(table, l.Item, send)
 		if refused {
-			counted.Refused++
+			whole.Refused++
 		}
-		counted.Items++
+		whole.Items++
 		return err
 	})
 	if err != nil {
 		return source.Explain(fmt.Errorf("file %d of %s: %w", number, c.plan.Tables[table].Table, err))
 	}
-	if value, err = counted.append(value[:0]); err != nil || c.stored[0] {
-		return err
+	for n := range records {
+		if c.stored[n] {
+			continue
+		}
+		of := counts{File: file}
+		if n == 0 {
+			of = whole
+		}
+		of.Records = records[n]
+		if value, err = of.append(value[:0]); err != nil {
+			return err
+		}
+		emit(n, value)
 	}
-	emit(0, value)
 	return nil
 }
 
@@ -59,6 +72,10 @@ const memory = 32 << 20
 
 // Compare compares the records of a range, as Project has emitted them, with the rows of the range,
 // and stores what it finds. next returns false at the end.
+//
+// Rule 15: it stores nothing unless each file has counted its records for the range, and so many
+// came. A process that was started later may have left records out, because the range has findings
+// by now: these stay.
 func (c *Comparison) Compare(ctx context.Context, n int, next func(*[]byte) bool) (err error) {
 	if c.stored[n] {
 		return nil
@@ -68,42 +85,29 @@ func (c *Comparison) Compare(ctx context.Context, n int, next func(*[]byte) bool
 		return fmt.Errorf("make scratch: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	var counted []counts
-	records := func(add func(verify.Record) error) error {
-		for value := []byte(nil); next(&value); {
-			if len(value) == 0 {
-				continue // that there is such a range
-			}
-			if isCounts(value) {
-				x, err := readCounts(value)
-				if err != nil {
-					return err
-				}
-				counted = append(counted, x)
-				continue
-			}
-			r, err := readRecord(value)
-			if err != nil {
-				return err
-			}
-			if err := add(r); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+	got := received{files: map[int]counts{}}
 	start, end := c.plan.Bounds(n)
 	o := verify.FullOptions{
 		Dir: dir, Identity: c.plan.ID, Memory: memory, Lead: c.plan.Lead, Now: func() change.Millis { return c.plan.Now },
 	}
-	found, err := verify.CompareRange(ctx, o, c.tables, c.target.Range(start, end), records)
+	found, err := verify.CompareRange(ctx, o, c.tables, c.target.Range(start, end),
+		func(add func(verify.Record) error) error { return got.read(next, c.plan.Files(), add) })
+	if errors.Is(err, errIncomplete) {
+		if stored, listed := c.folder.Stored(ctx, c.plan); listed == nil && stored[n] {
+			return nil
+		}
+	}
 	if err != nil {
 		return bigtable.Explain(fmt.Errorf("compare range %d: %w", n, err))
 	}
 	defer func() { _ = found.Remove() }()
-	for _, x := range counted {
+	for file, x := range got.files {
+		if n != 0 {
+			break // the items are counted once
+		}
+		table, _ := c.plan.FileOf(file)
 		found.Counts.Counted(x.Items, x.Refused, x.At)
-		found.ByTable[x.Table].Counted(x.Items, x.Refused, x.At)
+		found.ByTable[table].Counted(x.Items, x.Refused, x.At)
 	}
 	return c.folder.StoreRange(ctx, c.plan, n, found.Encode)
 }
