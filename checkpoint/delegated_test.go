@@ -146,8 +146,8 @@ func TestWhoCopies(t *testing.T) {
 	}
 }
 
-// TestExportThatWasRequestedIsCopiedByWorkers: the order is that of the entry which names the
-// export, and what was ordered before still holds.
+// TestExportThatWasRequestedIsCopiedByWorkers: the entry that names the export holds
+// the order, and what was ordered before still holds.
 func TestExportThatWasRequestedIsCopiedByWorkers(t *testing.T) {
 	w := owned(t, ShardSeen{ID: "a"})
 	b := Copy{ID: "c1", Why: CopyBackfill, From: FromExport, By: ByWorkers, Began: w.s.Date + 2000}

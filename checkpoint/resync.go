@@ -48,7 +48,7 @@ type ResyncResult struct {
 	Hot      int64 `json:"hot"`     // items that are changed too often to be written yet
 	Letters  int64 `json:"letters"` // items that the mapping or Bigtable refuse
 	Unproven int64 `json:"unproven"`
-	Unowned  int64 `json:"unowned,omitempty"` // cells whose owner cannot be determined
+	Unowned  int64 `json:"unowned,omitempty"` // cells that no guard assigns to an item
 }
 
 // Healing is a gap's entry about one sink.

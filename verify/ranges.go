@@ -56,7 +56,7 @@ func (f *full) store(store *extsort.Store, records func(add func(Record) error) 
 type line struct {
 	Item  *itemLine `json:"item,omitempty"`  // a candidate, in a row, for a reason
 	Cell  *Open     `json:"cell,omitempty"`  // a cell of the target without a known owner
-	Owner *Open     `json:"owner,omitempty"` // a cell whose owner cannot be determined
+	Owner *Open     `json:"owner,omitempty"` // a cell that no guard of its row assigns to an item
 	End   *endLine  `json:"end,omitempty"`   // the last line: without it the text is cut off
 }
 

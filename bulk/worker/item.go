@@ -32,8 +32,8 @@ func (x *item) copy(ctx context.Context, text []byte, fresh func() error) (n wri
 	r := transform.Resync{Keys: x.key, Item: text, Version: x.w.order.Version, First: x.w.order.First}
 	p := x.w.program
 	x.decoder.Reset()
-	// The daemon refuses an order for a mapping whose rows must be read; a daemon of another build
-	// may have accepted it.
+	// The daemon refuses an order for a mapping that reads rows first; another build of it may have
+	// accepted the order.
 	if read, err := p.RowsToRead(&x.decoder, &r); err != nil || len(read) > 0 {
 		if err == nil {
 			err = &errOther{"the mapping needs rows to be read before they are written: `replicator copy takeback`"}

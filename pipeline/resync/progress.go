@@ -268,7 +268,7 @@ type WholeStatus struct {
 	Repaired   int64  `json:"repaired"`
 	Hot        int64  `json:"hot"`
 	Unproven   int64  `json:"unproven"`
-	Unowned    int64  `json:"unowned"` // cells whose owner cannot be determined: they do not keep the resync open
+	Unowned    int64  `json:"unowned"` // cells that no guard assigns to an item: they do not keep the resync open
 	Refused    int64  `json:"refused"`
 	Why        string `json:"why,omitempty"` // why it waits or stays open
 }

@@ -36,24 +36,9 @@ func measureStops(b *testing.B) (rehearsed, made float64) {
 	b.StopTimer()
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // of the servers, which hold all items and rows in memory
 	l := copyLoad{items: 100_000, size: 250}
-	dir := b.TempDir()
-	bin := binary(b, dir)
-	sb, err := sandbox.Start(sandbox.Options{NoLedger: true, NoNATS: true, NoS3: true, Seed: 1})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = sb.Close() }()
-	l.fill(b, sb)
-	admin := freeAddress(b)
-	table := load{tables: 1, items: l.items, options: ", backfill: {from: scan, read_units: 100000}",
-		settings: "scratch: ./scratch\n"}
-	config := table.configure(b, dir, sb.Endpoint(), admin)
-	env := environment(sb.Bigtable.Addr())
-	run(b, dir, env, bin, "schema", "--apply", "-c", config)
-	cmd := start(b, bin, env, "run", "-c", config)
-	d := &daemon{b: b, sb: sb, cmd: cmd, metrics: "http://" + admin + "/metrics"}
-	d.waitFor("tailrace_copy_items_total{", func(v float64) bool { return v >= float64(l.items) })
-	run(b, dir, env, bin, "status", "--wait", "applied=now", "-c", config)
+	r := l.replicate(b)
+	defer func() { _ = r.sb.Close() }()
+	sb, dir, bin, config, env, cmd := r.sb, r.dir, r.bin, r.config, r.env, r.cmd
 
 	stopped := make(chan struct{})
 	var writer sync.WaitGroup
@@ -62,10 +47,10 @@ func measureStops(b *testing.B) (rehearsed, made float64) {
 	<-time.After(time.Minute) // of writes
 	out, _, _ := command(b, dir, env, bin, "cutover", "--table", sourceName(0), "--quiet", "5s",
 		"--rehearse", "--json", "-c", config)
-	var r struct {
+	var shown struct {
 		WriteStop float64 `json:"write_stop_s"`
 	}
-	if err := json.Unmarshal(out, &r); err != nil || r.WriteStop == 0 {
+	if err := json.Unmarshal(out, &shown); err != nil || shown.WriteStop == 0 {
 		b.Fatalf("rehearsal: %v: %s", err, out)
 	}
 	stood, _ := cutOver(b, dir, env, bin, config, func() {
@@ -73,7 +58,7 @@ func measureStops(b *testing.B) (rehearsed, made float64) {
 		writer.Wait()
 	})
 	stop(b, cmd)
-	return r.WriteStop, stood.Seconds()
+	return shown.WriteStop, stood.Seconds()
 }
 
 // change changes 200 items a second until it is stopped.

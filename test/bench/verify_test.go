@@ -32,27 +32,43 @@ func BenchmarkVerify(b *testing.B) {
 	}
 }
 
-func (l copyLoad) verify(b *testing.B) {
-	b.StopTimer()
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // of the servers, which hold all items and rows in memory
-	dir := b.TempDir()
-	bin := binary(b, dir)
-	sb, err := sandbox.Start(sandbox.Options{NoLedger: true, NoNATS: true, NoS3: true, Seed: 1})
-	if err != nil {
+// replicated is a daemon that has copied a table, and its servers.
+type replicated struct {
+	sb               *sandbox.Sandbox
+	dir, bin, config string
+	env              []string
+	cmd              *exec.Cmd
+}
+
+// replicate makes the table, and returns when all of it is in Bigtable.
+func (l copyLoad) replicate(b *testing.B) *replicated {
+	b.Helper()
+	r := &replicated{dir: b.TempDir()}
+	r.bin = binary(b, r.dir)
+	var err error
+	if r.sb, err = sandbox.Start(sandbox.Options{NoLedger: true, NoNATS: true, NoS3: true, Seed: 1}); err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = sb.Close() }()
-	l.fill(b, sb)
+	l.fill(b, r.sb)
 	admin := freeAddress(b)
 	table := load{tables: 1, items: l.items, options: ", backfill: {from: scan, read_units: 100000}",
 		settings: "scratch: ./scratch\n"}
-	config := table.configure(b, dir, sb.Endpoint(), admin)
-	env := environment(sb.Bigtable.Addr())
-	run(b, dir, env, bin, "schema", "--apply", "-c", config)
-	cmd := start(b, bin, env, "run", "-c", config)
-	d := &daemon{b: b, sb: sb, cmd: cmd, metrics: "http://" + admin + "/metrics"}
+	r.config = table.configure(b, r.dir, r.sb.Endpoint(), admin)
+	r.env = environment(r.sb.Bigtable.Addr())
+	run(b, r.dir, r.env, r.bin, "schema", "--apply", "-c", r.config)
+	r.cmd = start(b, r.bin, r.env, "run", "-c", r.config)
+	d := &daemon{b: b, sb: r.sb, cmd: r.cmd, metrics: "http://" + admin + "/metrics"}
 	d.waitFor("tailrace_copy_items_total{", func(v float64) bool { return v >= float64(l.items) })
-	run(b, dir, env, bin, "status", "--wait", "applied=now", "-c", config)
+	run(b, r.dir, r.env, r.bin, "status", "--wait", "applied=now", "-c", r.config)
+	return r
+}
+
+func (l copyLoad) verify(b *testing.B) {
+	b.StopTimer()
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // of the servers, which hold all items and rows in memory
+	r := l.replicate(b)
+	defer func() { _ = r.sb.Close() }()
+	sb, dir, bin, config, env, cmd := r.sb, r.dir, r.bin, r.config, r.env, r.cmd
 
 	// The first comparison reads from the emulator, the second one from a server that has the
 	// replies of the first.

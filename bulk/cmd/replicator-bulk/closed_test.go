@@ -16,8 +16,8 @@ import (
 	"github.com/tailrace-cdc/replicator/delegation"
 )
 
-// TestAttemptsEndWithTheOrder: rows whose writes are tried again when the order is closed stay
-// unwritten, and their file gets no mark.
+// TestAttemptsEndWithTheOrder: when the order is closed, a write that is tried again ends, and the
+// file gets no mark.
 func TestAttemptsEndWithTheOrder(t *testing.T) {
 	w := newWorld(t, 40, 1, func(int) bool { return false })
 	w.open("c.1")

@@ -207,7 +207,7 @@ func TestWorkersFindWhatDiffers(t *testing.T) {
 	}
 	apply("c5#o5", func(m *cloud.Mutation) { m.DeleteRow() })
 	apply("c7#o7", set("name"))
-	apply("c9#o9", set("nobody"))
+	apply("c9#o9", set("foreign"))
 	apply("unknown", set("name"))
 	ctx, interrupt := context.WithCancel(t.Context())
 	first := w.verify(ctx, false)

@@ -80,7 +80,7 @@ type Resynced struct {
 	Hot      int64    `json:"hot"`
 	Letters  int64    `json:"letters"`            // items that are refused
 	Unproven int64    `json:"unproven"`           // of a whole table only
-	Unowned  int64    `json:"unowned,omitempty"`  // cells whose owner cannot be determined; of a whole table only
+	Unowned  int64    `json:"unowned,omitempty"`  // cells that no guard assigns to an item; of a whole table only
 	Requests []string `json:"requests,omitempty"` // asked for, and not waited for
 }
 
