@@ -49,7 +49,7 @@ func Full(ctx context.Context, cfg *config.Config, s *pair.Pair, o Options) (all
 	r := newRun(cfg, s, o)
 	defer func() { err = NoRoom(r.base, err) }()
 	dir := filepath.Join(r.base, r.folder())
-	lock, err := LockScratch(dir)
+	lock, err := LockScratch(r.lockFolder())
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,7 @@ type RecordOptions struct {
 	Dir, Pipeline string
 	Strong        bool // items are read strongly
 	Along         bool // the logs are read along
+	ByWorkers     bool // what is left of an interrupted comparison is a job, and no parts
 
 	// DropParts removes what an interrupted comparison has read, so that it will not be used again;
 	// nil where there is nothing.
@@ -86,7 +87,7 @@ func (r *Recorder) begin(s *pair.Pair, o RecordOptions, tables []SavedTable) (er
 		}
 	}
 	r.result = Saved{
-		Format: format, Pipeline: o.Pipeline, Target: s.Target, Strong: o.Strong, Followed: o.Along,
+		Format: format, Pipeline: o.Pipeline, Target: s.Target, Strong: o.Strong, Followed: o.Along, ByWorkers: o.ByWorkers,
 		Began: s.Now().Time().UTC(), Tables: tables,
 	}
 	for i, t := range s.Tables {
@@ -103,6 +104,9 @@ func (r *Recorder) resume(s *pair.Pair, o RecordOptions, tables []SavedTable) bo
 	begun, err := load(filepath.Join(o.Dir, begunFile))
 	if err != nil || begun.Strong != o.Strong || begun.Followed != o.Along || begun.differs(s, o.Pipeline, tables) != "" {
 		return false
+	}
+	if begun.ByWorkers != o.ByWorkers {
+		return false // it is not the one that has left the parts: they may be older
 	}
 	if s.Now().Time().Sub(begun.Began) > verify.MaxPartAge {
 		return false

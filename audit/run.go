@@ -3,6 +3,7 @@ package audit
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/audit/pair"
@@ -48,6 +49,15 @@ func (r *run) folder() string {
 		return "all"
 	}
 	return "table-" + r.o.Table
+}
+
+// lockFolder returns the folder whose lock the comparison takes. Those of all tables of a target
+// take the same one: they keep one result, and the note of one that has begun.
+func (r *run) lockFolder() string {
+	if r.all() {
+		return filepath.Join(r.base, "all")
+	}
+	return filepath.Join(r.base, r.folder())
 }
 
 // names chooses what is compared.

@@ -30,16 +30,18 @@ const (
 
 // Saved is what the last full comparison of a target found.
 type Saved struct {
-	Format   int            `json:"format"`
-	Folder   string         `json:"folder"` // of the keys, beside the file
-	Pipeline string         `json:"pipeline"`
-	Target   string         `json:"target"`
-	Strong   bool           `json:"strong"`   // all items were read strongly
-	Followed bool           `json:"followed"` // the logs were read along: --for-cutover
-	Began    time.Time      `json:"began"`
-	Ended    time.Time      `json:"ended"`
-	Verdict  report.Verdict `json:"verdict"` // of the newest incremental one, where there is one
-	Tables   []SavedTable   `json:"tables"`
+	Format   int    `json:"format"`
+	Folder   string `json:"folder"` // of the keys, beside the file
+	Pipeline string `json:"pipeline"`
+	Target   string `json:"target"`
+	Strong   bool   `json:"strong"`   // all items were read strongly
+	Followed bool   `json:"followed"` // the logs were read along: --for-cutover
+	// ByWorkers: of a comparison that has not ended, workers of a distributed engine compare.
+	ByWorkers bool           `json:"by_workers,omitempty"`
+	Began     time.Time      `json:"began"`
+	Ended     time.Time      `json:"ended"`
+	Verdict   report.Verdict `json:"verdict"` // of the newest incremental one, where there is one
+	Tables    []SavedTable   `json:"tables"`
 
 	// OpenItems and OpenCells count what was not equal: their keys and cells are in the folder.
 	OpenItems int64 `json:"open_items"`

@@ -450,6 +450,7 @@ func TestInterruptedComparisonIsResumedWhereItServes(t *testing.T) {
 		"without its parts":   {RecordOptions{Strong: true, Along: true}, false, false},
 		"weaker reads":        {RecordOptions{Along: true}, true, false},
 		"not reading the log": {RecordOptions{Strong: true}, true, false},
+		"by workers":          {RecordOptions{Strong: true, Along: true, ByWorkers: true}, true, false},
 	} {
 		begun, err := os.ReadFile(filepath.Join(s.dir, begunFile))
 		s.must(err)
@@ -471,8 +472,16 @@ func TestInterruptedComparisonIsResumedWhereItServes(t *testing.T) {
 		}
 		s.must(begun.write(filepath.Join(s.dir, begunFile)))
 	}
+	// Workers began behind it, and were killed: the parts are older than that record's logs.
+	before, err := os.ReadFile(filepath.Join(s.dir, begunFile))
+	s.must(err)
+	s.record(RecordOptions{Strong: true, Along: true, ByWorkers: true}, false)
+	if _, resumed := s.record(RecordOptions{Strong: true, Along: true}, true); resumed {
+		t.Error("parts are taken for those of a comparison by workers that began later")
+	}
+	s.must(os.WriteFile(filepath.Join(s.dir, begunFile), before, 0o600))
 	errFull := errors.New("full")
-	_, _, err := Record(t.Context(), s.pair,
+	_, _, err = Record(t.Context(), s.pair,
 		RecordOptions{Dir: s.dir, Pipeline: "shop", Strong: true, DropParts: func() error { return errFull }})
 	if !errors.Is(err, errFull) {
 		t.Errorf("parts that cannot be dropped: %v", err)

@@ -154,6 +154,9 @@ func (w *byWorkers) note() error {
 	if err != nil {
 		return err
 	}
+	if err := os.MkdirAll(w.dir, 0o700); err != nil {
+		return fmt.Errorf("note the comparison: %w", err)
+	}
 	path := filepath.Join(w.dir, jobFile)
 	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
 		return fmt.Errorf("note the comparison: %w", err)

@@ -62,6 +62,18 @@ rules:
 	if class, _ := failure.Of(err); class != failure.Usage || !strings.Contains(err.Error(), "secrets") {
 		t.Errorf("a mapping with secrets: %v", err)
 	}
+	// Both would keep a result in one place, and each would remove the keys of the other.
+	lock, err := audit.LockScratch(filepath.Join(audit.SavedDir(w.Config.Scratch, w.Config.Pipeline, "hats"), "all"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	w.While("it is refused", func() {
+		_, err = audit.Full(t.Context(), w.Config, s, audit.Options{Workers: &audit.Workers{Folder: "s3://backups/x"}})
+	})
+	if class, _ := failure.Of(err); class != failure.Unready || !strings.Contains(err.Error(), "another verify") {
+		t.Errorf("beside a comparison in one process: %v", err)
+	}
 	if reply := string(w.Call("ListExports", "{}")); strings.Contains(reply, "ExportArn") {
 		t.Errorf("an export was asked for: %s", reply)
 	}
