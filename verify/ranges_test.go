@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/tailrace-cdc/replicator/verify/extsort"
 )
 
 // inRanges compares as workers do: the records of all items go to the ranges of their rows, each
@@ -122,6 +124,23 @@ func TestRangesFindWhatOneComparisonFinds(t *testing.T) {
 		if diff := cmp.Diff([]string{p.want}, e.judged(f, p.rows)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", p.name, diff)
 		}
+	}
+}
+
+// TestJoinNeedsNoRoomForTheTables: workers sort them, in ranges, because no machine has the room.
+func TestJoinNeedsNoRoomForTheTables(t *testing.T) {
+	e := newEngine(t, moves)
+	tables := e.allTables()
+	tables[0].Parts, tables[0].Items, tables[0].Bytes = 1, 1<<50, 1<<57
+	if _, err := Full(t.Context(), e.options(), tables, e.bigtable()); !errors.As(err, new(*extsort.NoRoomError)) {
+		t.Fatalf("in one process: %v", err)
+	}
+	j, err := Join(e.options(), tables, e.bigtable())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 
