@@ -2,6 +2,7 @@ package verify
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -151,6 +152,9 @@ func Join(o FullOptions, tables []Table, target Target) (*Joined, error) {
 // errCut means that findings have no end.
 var errCut = errors.New("they are cut off")
 
+// errMore means that findings have lines behind their end.
+var errMore = errors.New("they are of several ranges")
+
 // Add adds the findings of a range, as Encode has written them. An error leaves the join unusable.
 func (j *Joined) Add(r io.Reader) error {
 	lines, n := json.NewDecoder(bufio.NewReader(r)), int64(0)
@@ -170,6 +174,9 @@ func (j *Joined) Add(r io.Reader) error {
 		case l.Owner != nil:
 			err = j.into.addUnowned(l.Owner.Row, l.Owner.Family, l.Owner.Qualifier)
 		case l.End != nil && l.End.Lines == n && len(l.End.ByTable) == len(j.found.tables):
+			if err := lines.Decode(&l); !errors.Is(err, io.EOF) {
+				return fmt.Errorf("read findings: they go on behind line %d, the last one: %w", n+1, cmp.Or(err, errMore))
+			}
 			j.count(l.End)
 			return nil
 		default:

@@ -161,6 +161,11 @@ func TestFindingsThatAreCutOffAreRefused(t *testing.T) {
 			t.Fatalf("%d of %d bytes are taken for all", n, len(text))
 		}
 	}
+	for _, more := range []string{"x", string(text)} {
+		if _, err := e.joined(append(bytes.Clone(text), more...)); err == nil {
+			t.Errorf("%.10q behind their end is left out", more)
+		}
+	}
 	lines := strings.SplitAfter(string(text), "\n")
 	for i := range lines[:len(lines)-1] {
 		rest := strings.Join(slices.Delete(slices.Clone(lines), i, i+1), "")

@@ -111,7 +111,8 @@ func (f *Folder) Stored(ctx context.Context, p *Plan) (map[int]bool, error) {
 
 // ReadRange calls read with the findings of a range.
 //
-// Rule 15: findings of another comparison or range are refused, and read must see their end.
+// Rule 15: findings of another comparison or range are refused, read must see their end, and their
+// checksum stands behind it.
 func (f *Folder) ReadRange(ctx context.Context, p *Plan, n int, read func(io.Reader) error) error {
 	object, err := f.bucket.Open(ctx, rangeName(n))
 	if err != nil {
@@ -136,6 +137,9 @@ func (f *Folder) ReadRange(ctx context.Context, p *Plan, n int, read func(io.Rea
 			h.Format)
 	}
 	if err := read(lines); err != nil {
+		return fmt.Errorf("read range %d: %w", n, err)
+	}
+	if _, err := io.Copy(io.Discard, lines); err != nil {
 		return fmt.Errorf("read range %d: %w", n, err)
 	}
 	return nil
