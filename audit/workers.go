@@ -50,6 +50,9 @@ type job struct {
 	Record  string   `json:"record"` // Saved.Folder of the record that began before the exports
 	Folder  string   `json:"folder"`
 	Exports []string `json:"exports,omitempty"` // ARNs, by table
+	// Planned: the folder has a plan, or had one. Findings of one plan are none of the next one's: its
+	// ranges are others.
+	Planned bool `json:"planned,omitempty"`
 }
 
 func hasJob(dir string) bool {
@@ -85,13 +88,8 @@ func (r *run) byWorkers(
 	if err := w.begin(); err != nil {
 		return nil, err
 	}
-	var err error
-	if w.folder, err = distributed.Open(ctx, w.job.Folder, r.o.Workers.Region); err != nil {
-		if bucket.Classify(err) == failure.Rejected {
-			_ = forgetJob(w.dir) // the next one has another URL
-			return nil, failure.Usagef(bucket.Hint(err), "--workers: %w", err)
-		}
-		return nil, explainFolder(err)
+	if err := w.open(ctx); err != nil {
+		return nil, err
 	}
 	defer func() { _ = w.folder.Close() }() // what was written is durable
 	plan, err := w.plan(ctx)
@@ -124,14 +122,31 @@ func (w *byWorkers) begin() error {
 			return nil
 		}
 	}
+	return w.beginNew(job{Record: record})
+}
+
+// beginNew notes a new comparison, with a folder of its own.
+func (w *byWorkers) beginNew(j job) (err error) {
 	var id [6]byte
 	_, _ = rand.Read(id[:]) // never fails
-	w.job = job{ID: hex.EncodeToString(id[:]), Record: record}
+	w.job, w.job.ID = j, hex.EncodeToString(id[:])
 	if w.job.Folder, err = w.folderOf(w.job.ID); err != nil {
 		const hint = "s3://bucket/prefix, or gs://bucket/prefix with --exports s3://bucket/prefix"
 		return failure.Usagef(hint, "--workers: %w", err)
 	}
 	return w.note()
+}
+
+// open opens the folder of the comparison.
+func (w *byWorkers) open(ctx context.Context) (err error) {
+	if w.folder, err = distributed.Open(ctx, w.job.Folder, w.o.Workers.Region); err == nil {
+		return nil
+	}
+	if bucket.Classify(err) == failure.Rejected {
+		_ = forgetJob(w.dir) // the next one has another URL
+		return failure.Usagef(bucket.Hint(err), "--workers: %w", err)
+	}
+	return explainFolder(err)
 }
 
 // folderOf returns the URL of the folder of a comparison.
@@ -170,8 +185,22 @@ func (w *byWorkers) note() error {
 // plan returns the plan of the comparison, and makes it if there is none.
 func (w *byWorkers) plan(ctx context.Context) (*distributed.Plan, error) {
 	p, err := w.folder.Plan(ctx)
-	if !errors.Is(err, bucket.ErrNotFound) {
+	switch {
+	case err == nil && p.ID != w.job.ID:
+		_ = forgetJob(w.dir) // the next one has another folder
+		return nil, failure.With(failure.Unready, "start it again: it begins another one",
+			fmt.Errorf("%s has the plan of comparison %s", w.job.Folder, p.ID))
+	case !errors.Is(err, bucket.ErrNotFound):
 		return p, explainFolder(err)
+	case w.job.Planned:
+		w.say("the plan of comparison " + w.job.ID + " is gone: another one begins, with the same exports")
+		_ = w.folder.Close() // nothing was written
+		if err := w.beginNew(job{Record: w.job.Record, Exports: w.job.Exports}); err != nil {
+			return nil, err
+		}
+		if err := w.open(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if err := w.request(ctx); err != nil {
 		return nil, err
@@ -195,6 +224,10 @@ func (w *byWorkers) plan(ctx context.Context) (*distributed.Plan, error) {
 		p.Splits = append(p.Splits, []byte(splits[i]))
 	}
 	p.Now, p.Lead = w.pair.Now(), w.pair.Lead()
+	w.job.Planned = true
+	if err := w.note(); err != nil {
+		return nil, err
+	}
 	return p, explainFolder(w.folder.StorePlan(ctx, p))
 }
 
@@ -258,14 +291,15 @@ func (w *byWorkers) exported(ctx context.Context) (*distributed.Plan, error) {
 	w.say("DynamoDB exports " + strings.Join(w.wanted, ", ") + ": that takes minutes, and for large tables hours")
 	for i, t := range w.pair.Tables {
 		e, err := w.awaitExport(ctx, w.job.Exports[i], t.Info.ID)
+		if class := source.Classify(err); class == failure.Rejected || class == failure.Missing || class == failure.Fatal {
+			_ = forgetJob(w.dir) // the next one has other exports
+		}
 		if err != nil {
 			return nil, source.Explain(fmt.Errorf("export of %s: %w", t.Source, err))
 		}
-		if e.Time < w.earliest() {
+		if err := w.fits(e, t.Source); err != nil {
 			_ = forgetJob(w.dir) // the next one has other exports
-			return nil, failure.With(failure.Unready, "start it again: it requests another export",
-				fmt.Errorf("the export of %s shows %s, before the comparison began", t.Source,
-					e.Time.Time().UTC().Format(time.RFC3339)))
+			return nil, failure.With(failure.Unready, "start it again: it requests another export", err)
 		}
 		m, err := delegation.MappingOf(t.Program)
 		if err != nil {
@@ -280,6 +314,20 @@ func (w *byWorkers) exported(ctx context.Context) (*distributed.Plan, error) {
 		})
 	}
 	return p, nil
+}
+
+// fits returns why an export shows too little to be compared.
+//
+// Rule 13: what a filter has left out would be in neither side, where the copy was of a filtered export.
+func (w *byWorkers) fits(e *export.Export, table string) error {
+	switch {
+	case e.Wholeness != export.Whole:
+		return fmt.Errorf("the export of %s may lack items: %s", table, e.Unasked)
+	case e.Time < w.earliest():
+		return fmt.Errorf("the export of %s shows %s, before the comparison began", table,
+			e.Time.Time().UTC().Format(time.RFC3339))
+	}
+	return nil
 }
 
 // awaitExport waits until an export is complete, and opens it.
@@ -336,11 +384,22 @@ func (w *byWorkers) join(
 	}
 	for n := range p.Ranges() {
 		if err := w.folder.ReadRange(ctx, p, n, func(r io.Reader) error { return j.Add(r) }); err != nil {
-			_ = j.Close() // of files that are made again
+			_ = j.Close()                              // of files that are made again
+			if bucket.Classify(err) == failure.Fatal { // it can be read, and is damaged
+				err = failure.With(failure.Unready, "delete that object, launch the job again, and then start this again", err)
+			}
 			return nil, explainFolder(err)
 		}
 	}
-	return j.End()
+	found, err := j.End()
+	if err != nil {
+		return nil, err
+	}
+	for i := range p.Tables { // an export without files has no page that was read at some time
+		found.Counts.Counted(0, 0, p.Tables[i].Export.Time)
+		found.ByTable[i].Counted(0, 0, p.Tables[i].Export.Time)
+	}
+	return found, nil
 }
 
 // explainFolder gives an error of the folder its class and hint.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/daemon/daemontest"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/protocol"
+	"github.com/tailrace-cdc/replicator/verify/distributed"
 )
 
 // TestWorkersAreRefused before DynamoDB is asked to export anything: a place that is none, exports
@@ -79,8 +81,8 @@ rules:
 	}
 }
 
-// TestJobOfAnotherRecordIsNotGoneOnWith: its exports are older than the logs' positions of this record,
-// and what changed between the two would be compared by neither.
+// TestJobOfAnotherRecordIsNotGoneOnWith: its exports are older than the logs' positions of this
+// record, and what changed between the two would be compared by neither.
 func TestJobOfAnotherRecordIsNotGoneOnWith(t *testing.T) {
 	w := newWorld(t, 72)
 	w.d = w.Run()
@@ -144,5 +146,45 @@ func TestJobOfAnotherRecordIsNotGoneOnWith(t *testing.T) {
 	other, said := begun()
 	if other == first || strings.Contains(said, "going on") {
 		t.Errorf("another record: %s, then %s: %s", first, other, said)
+	}
+
+	// Findings in the folder are of the ranges of a plan that was removed: the next plan has others.
+	var noted map[string]any
+	if err := json.Unmarshal([]byte(other), &noted); err != nil {
+		t.Fatal(err)
+	}
+	noted["planned"] = true
+	text, err = json.Marshal(noted)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "job.json"), text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	third, said := begun()
+	var now map[string]any
+	if err := json.Unmarshal([]byte(third), &now); err != nil || now["id"] == noted["id"] || now["folder"] == noted["folder"] ||
+		fmt.Sprint(now["exports"]) != fmt.Sprint(noted["exports"]) || !strings.Contains(said, "is gone") {
+		t.Errorf("a plan that is gone: %s, then %s: %s: %v", text, third, said, err)
+	}
+	// Another comparison's plan lies in the folder.
+	f, err := distributed.Open(t.Context(), now["folder"].(string), "")
+	if err == nil {
+		err = f.StorePlan(t.Context(), &distributed.Plan{ID: "0123456789ab", Tables: make([]distributed.Table, 1)})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, s := w.Pair("Orders")
+	w.While("it is refused", func() {
+		_, err = audit.Full(t.Context(), w.Config, s, audit.Options{
+			Workers: &audit.Workers{Folder: "file://" + dir + "-folder", Exports: "s3://backups/x"},
+		})
+	})
+	if class, _ := failure.Of(err); class != failure.Unready || !strings.Contains(err.Error(), "0123456789ab") {
+		t.Errorf("the plan of another comparison: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "job.json")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the comparison whose folder has another plan is gone on with: %v", err)
 	}
 }

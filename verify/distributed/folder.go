@@ -116,31 +116,31 @@ func (f *Folder) Stored(ctx context.Context, p *Plan) (map[int]bool, error) {
 func (f *Folder) ReadRange(ctx context.Context, p *Plan, n int, read func(io.Reader) error) error {
 	object, err := f.bucket.Open(ctx, rangeName(n))
 	if err != nil {
-		return fmt.Errorf("read range %d: %w", n, err)
+		return fmt.Errorf("read %s: %w", rangeName(n), err)
 	}
 	defer object.Close()
 	unpacked, err := gzip.NewReader(bufio.NewReaderSize(io.NewSectionReader(object, 0, object.Size()), 1<<20))
 	if err != nil {
-		return fmt.Errorf("read range %d: %w", n, err)
+		return fmt.Errorf("read %s: %w", rangeName(n), err)
 	}
 	lines := bufio.NewReader(unpacked)
 	first, err := lines.ReadBytes('\n')
 	if err != nil {
-		return fmt.Errorf("read range %d: %w", n, err)
+		return fmt.Errorf("read %s: %w", rangeName(n), err)
 	}
 	var h head
 	if err := json.Unmarshal(first, &h); err != nil {
-		return fmt.Errorf("read range %d: %w", n, err)
+		return fmt.Errorf("read %s: %w", rangeName(n), err)
 	}
 	if want := (head{Format, p.ID, n}); h != want {
-		return fmt.Errorf("read range %d: it holds range %d of comparison %s, in format %d", n, h.Range, h.Comparison,
+		return fmt.Errorf("read %s: it holds range %d of comparison %s, in format %d", rangeName(n), h.Range, h.Comparison,
 			h.Format)
 	}
 	if err := read(lines); err != nil {
-		return fmt.Errorf("read range %d: %w", n, err)
+		return fmt.Errorf("read %s: %w", rangeName(n), err)
 	}
 	if _, err := io.Copy(io.Discard, lines); err != nil {
-		return fmt.Errorf("read range %d: %w", n, err)
+		return fmt.Errorf("read %s: %w", rangeName(n), err)
 	}
 	return nil
 }
