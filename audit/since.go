@@ -101,7 +101,7 @@ func (r *run) settleChanged(ctx context.Context, c *Changed) error {
 	}
 	lines := bufio.NewWriter(out)
 	check := r.checker(lines)
-	err := c.Items(settledAtOnce, func(batch []verify.Candidate) error { return check.Items(ctx, batch) })
+	err := check.Each(ctx, func(f func([]verify.Candidate) error) error { return c.Items(settledAtOnce, f) })
 	if err != nil {
 		return err
 	}

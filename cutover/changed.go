@@ -13,7 +13,7 @@ import (
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
-// atOnce is how many changed items are settled at once.
+// atOnce is how many changed items are read from the file of their keys at once.
 const atOnce = 1000
 
 // verify compares both sides, with strong reads, and refuses what is not equal. It compares all
@@ -51,7 +51,7 @@ func (c *Cutover) verifyChanged(ctx context.Context) (v *verified, why string, e
 	full := changed.Result
 	c.Say("Verifying: the items that have changed since the full comparison of %s are compared.", stamp(full.Began))
 	t, err := c.settle(ctx, func(check *verify.Checker) error {
-		err := changed.Items(atOnce, func(batch []verify.Candidate) error { return check.Items(ctx, batch) })
+		err := check.Each(ctx, func(f func([]verify.Candidate) error) error { return changed.Items(atOnce, f) })
 		if err != nil {
 			return err
 		}

@@ -11,17 +11,19 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// Checker settles what may differ, changes nothing, and hands on what it finds.
+// Checker settles what may differ, changes nothing, and hands on what it finds. What is equal at a
+// glance needs no proof; the rest is settled in batches, each of which waits for one.
 type Checker struct {
 	Settler
 	Batch int // candidates that are settled at once; default 1,000
 
-	// Verdict receives every item that was settled, whatever its status.
+	// Verdict receives every item that was settled, whatever its status. Equal ones come first.
 	Verdict func(*Verdict) error
 	// Cell receives every cell of the target without a known owner: foreign, sealed and unowned
 	// ones.
 	Cell func(*Open) error
 
+	waiting  []Candidate   // items that a glance did not show equal, fewer than a batch
 	notEqual map[item]bool // items that Verdict has received as not equal, the first of them
 }
 
@@ -39,8 +41,8 @@ func (c *Checker) Findings(ctx context.Context, found *Findings) error {
 		return err
 	}
 	n := c.batch()
-	if err := found.Candidates(n, func(batch []Candidate) error { return c.settle(ctx, batch) }); err != nil {
-		return fmt.Errorf("settle: %w", err)
+	if err := c.Each(ctx, func(f func([]Candidate) error) error { return found.Candidates(n, f) }); err != nil {
+		return err
 	}
 	return found.unownedCells(n, func(cells []Open) error { return c.unowned(ctx, cells) })
 }
@@ -94,19 +96,59 @@ func (c *Checker) batch() int {
 
 // Items settles some items.
 func (c *Checker) Items(ctx context.Context, items []Candidate) error {
-	for batch := range slices.Chunk(items, c.batch()) {
-		if err := c.settle(ctx, batch); err != nil {
-			return fmt.Errorf("settle: %w", err)
+	return c.Each(ctx, func(f func([]Candidate) error) error { return f(items) })
+}
+
+// Each settles the items that each hands on, in any number of parts. Those that are not equal at a
+// glance wait until they are a batch, through all parts.
+func (c *Checker) Each(ctx context.Context, each func(f func([]Candidate) error) error) error {
+	err := each(func(items []Candidate) error {
+		for batch := range slices.Chunk(items, c.batch()) {
+			if err := c.look(ctx, batch); err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	if err == nil {
+		err = c.settle(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("settle: %w", err)
 	}
 	return nil
 }
 
-func (c *Checker) settle(ctx context.Context, batch []Candidate) error {
-	verdicts, err := c.Settle(ctx, batch)
+// look hands on the items that are equal at a glance, and settles the others once they are a batch.
+func (c *Checker) look(ctx context.Context, batch []Candidate) error {
+	equal, rest, err := c.glance(ctx, batch)
 	if err != nil {
 		return err
 	}
+	if err := c.handOn(equal); err != nil {
+		return err
+	}
+	if c.waiting = append(c.waiting, rest...); len(c.waiting) < c.batch() {
+		return nil
+	}
+	return c.settle(ctx)
+}
+
+// settle settles the items that wait.
+func (c *Checker) settle(ctx context.Context) error {
+	items := c.waiting
+	c.waiting = nil
+	if len(items) == 0 {
+		return nil
+	}
+	verdicts, err := c.Settle(ctx, items)
+	if err != nil {
+		return err
+	}
+	return c.handOn(verdicts)
+}
+
+func (c *Checker) handOn(verdicts []Verdict) error {
 	for i := range verdicts {
 		c.note(&verdicts[i])
 		if err := c.Verdict(&verdicts[i]); err != nil {

@@ -1,9 +1,14 @@
 package verify
 
 import (
+	"context"
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tailrace-cdc/replicator/source"
 )
 
 // TestCheckerTellsAllThatIsNotEqual: a wrong value, a ghost, a new item that is equal by now, and a
@@ -50,5 +55,58 @@ func TestCheckerTellsAllThatIsNotEqual(t *testing.T) {
 	want = map[string]Status{keyOf("p", "a"): Different, keyOf("p", "c"): Equal}
 	if diff := cmp.Diff(want, found); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+// TestCheckerProvesOnlyWhatIsNotEqualAtAGlance: a comparison beside writers has thousands of items
+// that were on their way to the target, and each batch of them would wait for a proof.
+func TestCheckerProvesOnlyWhatIsNotEqualAtAGlance(t *testing.T) {
+	e := newEngine(t, "")
+	var items []Candidate
+	for i := range 40 {
+		sk := fmt.Sprintf("s%02d", i)
+		e.put("p", sk, `"x":{"S":"1"}`)
+		items = append(items, Candidate{Key: keyOf("p", sk)})
+	}
+	found := map[Status]int{}
+	c := Checker{Settler: e.settler(), Batch: 4,
+		Verdict: func(v *Verdict) error { found[v.Status]++; return nil }}
+	if err := c.Items(t.Context(), items); err != nil || found[Equal] != 40 || e.proofs != 0 {
+		t.Errorf("equal items: %v, %d proofs, %v", found, e.proofs, err)
+	}
+	// One of each ten is late: one is equal behind the proof, two differ.
+	for _, sk := range []string{"s00", "s10", "s20"} {
+		e.lose("p", sk, `"x":{"S":"2"}`)
+	}
+	e.beforeProof = func() { e.put("p", "s10", `"x":{"S":"2"}`) }
+	clear(found)
+	err := c.Each(t.Context(), func(f func([]Candidate) error) error {
+		for part := range slices.Chunk(items, 5) {
+			if err := f(part); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil || found[Equal] != 38 || found[Different] != 2 || e.proofs != 2 { // Different takes two settlings
+		t.Errorf("beside writers: %v, %d proofs, %v", found, e.proofs, err)
+	}
+}
+
+// TestGlanceFindsNothingEqualThatChanges: an item that changes between the two readings is settled.
+func TestGlanceFindsNothingEqualThatChanges(t *testing.T) {
+	e := newEngine(t, "")
+	e.put("p", "a", `"x":{"S":"1"}`)
+	s := e.settler()
+	read, reads := s.ReadItems, 0
+	s.ReadItems = func(ctx context.Context, table string, keys [][]byte) (*source.ItemBatch, error) {
+		if reads++; reads == 2 {
+			e.put("p", "a", `"x":{"S":"2"}`)
+		}
+		return read(ctx, table, keys)
+	}
+	equal, rest, err := s.glance(t.Context(), []Candidate{{Key: keyOf("p", "a")}})
+	if err != nil || len(equal) != 0 || len(rest) != 1 {
+		t.Errorf("%+v, %+v, %v", equal, rest, err)
 	}
 }

@@ -5,12 +5,13 @@
 // first, in runs on disk when it is large, and then merged with one ordered reading of the target.
 // Memory is bounded whatever the size of the tables.
 //
-// Both sides are written to meanwhile, so a comparison goes in three steps:
+// Both sides are written to meanwhile, so a comparison goes in four steps:
 //
 //	Full      finds candidates: items, and rows of the target, that may differ. It reads the guards of the rows too:
 //	          they show the owner of a cell that no item explains
-//	Settle    decides about each candidate by strong readings of the item around a proof that the target has every
-//	          change up to the first one
+//	Checker   takes the candidates that are equal at a glance, between two strong readings of the item
+//	Settle    decides about each other candidate by strong readings of the item around a proof that the target has
+//	          every change up to the first one
 //	Resyncer  has the differences repaired, settles them again, and lists what is still not proven equal
 //
 // A cell of the target that no item explains is one of these: a difference of the item that a guard

@@ -221,11 +221,17 @@ func (w *resyncing) takeMissing(batch []Candidate) (missing []Verdict, rest []Ca
 	return missing, rest
 }
 
+// settleAll decides about items: first about those that are equal at a glance.
 func (w *resyncing) settleAll(ctx context.Context, batch []Candidate) ([]Verdict, error) {
 	if len(batch) == 0 {
 		return nil, nil
 	}
-	return w.Settle(ctx, batch)
+	equal, rest, err := w.glance(ctx, batch)
+	if err != nil || len(rest) == 0 {
+		return equal, err
+	}
+	settled, err := w.Settle(ctx, rest)
+	return append(equal, settled...), err
 }
 
 func (w *resyncing) progress() {

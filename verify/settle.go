@@ -136,6 +136,34 @@ func (s *Settler) Settle(ctx context.Context, candidates []Candidate) ([]Verdict
 	return out, nil
 }
 
+// glance reads items, their rows, and the items again, without a proof. An item that is the same in
+// both readings, and whose rows hold it, is equal, whatever is on its way to them. It returns the
+// verdicts of these, and the other items: about those Settle decides.
+func (s *Settler) glance(ctx context.Context, candidates []Candidate) (equal []Verdict, rest []Candidate, err error) {
+	all := make([]*settling, len(candidates))
+	for i := range candidates {
+		all[i] = &settling{Candidate: &candidates[i], at: i}
+	}
+	judge := newJudge(s)
+	if _, err := s.read(ctx, judge, all, true); err != nil {
+		return nil, nil, err
+	}
+	if err := judge.lookAtRows(ctx, all); err != nil {
+		return nil, nil, err
+	}
+	if _, err := s.read(ctx, judge, all, false); err != nil {
+		return nil, nil, err
+	}
+	for i, x := range all {
+		if v := judge.verdict(x); !x.changed && v.Status == Equal {
+			equal = append(equal, v)
+		} else {
+			rest = append(rest, candidates[i])
+		}
+	}
+	return equal, rest, nil
+}
+
 // settling is one item on its way to a verdict.
 type settling struct {
 	*Candidate
