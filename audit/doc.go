@@ -23,6 +23,7 @@
 //	full.go           compares all items with all rows
 //	keeping.go        keeps what a full comparison found
 //	workers.go        compares them on the machines of a distributed engine
+//	workerexports.go  has the tables exported for that
 //	confirm.go        ends doubts about copies in the logs
 //	run.go            what one comparison is about
 //	templates.go      the row templates of the mappings, by which differences are counted

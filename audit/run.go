@@ -51,7 +51,7 @@ func (r *run) folder() string {
 	return "table-" + r.o.Table
 }
 
-// lockFolder returns the folder whose lock the comparison takes. Those of all tables of a target
+// lockFolder returns the folder whose lock the comparison takes. All comparisons of a whole target
 // take the same one: they keep one result, and the note of one that has begun.
 func (r *run) lockFolder() string {
 	if r.all() {

@@ -118,7 +118,7 @@ func TestJobOfAnotherRecordIsNotGoneOnWith(t *testing.T) {
 	}
 	first, _ := begun()
 	// DynamoDB names an export by the begin of a second. A change that Bigtable lost, made after that moment
-	// and before the positions of the logs, would be in no export, and compared again by no one.
+	// and before the positions of the logs, would be in no export, and would never be compared again.
 	var job struct{ Exports []string }
 	var record struct{ Began time.Time }
 	var export struct{ ExportDescription struct{ ExportTime float64 } }

@@ -31,7 +31,7 @@ type Certified struct {
 	File   string `json:"file"`   // removed with its directory, unless the options name that
 }
 
-// Conclude compares all tables, and cuts the catalogue over meanwhile: nobody writes any more.
+// Conclude compares all tables, and cuts the catalogue over meanwhile: no writer is left.
 // Without a difference the summary has the cutover.
 func (s *Stage) Conclude(ctx context.Context) (*Summary, error) {
 	var sum *Summary

@@ -30,7 +30,7 @@ func isCredentials(err error) bool {
 	return false
 }
 
-// expiredCodes are the answers to a session that has expired. Whoever renews it ends that: a
+// expiredCodes are the answers to a session that has expired. A new session ends that: a
 // process that refreshes its credentials itself may send a call with the old ones meanwhile.
 //
 // Source: https://docs.aws.amazon.com/STS/latest/APIReference/CommonErrors.html

@@ -25,6 +25,7 @@
 // Files, from the top down:
 //
 //	resync.go    settles all candidates of a full comparison, and has the differences repaired
+//	resynced.go  what that did
 //	check.go     settles all candidates and changes nothing
 //	again.go     has the cells without a known owner compared again
 //	recheck.go   compares them again, once the target has every change up to the first comparison

@@ -178,7 +178,7 @@ func (l *callLimit) mayBegin(of traffic) bool {
 // share returns how many slots calls of copies get at any time.
 func (l *callLimit) share() int { return max(int(l.bound.calls/10), 1) }
 
-// serve hands free slots to those who wait, and to copies of other tables where the last call of
+// serve hands free slots to the calls that wait, and to copies of other tables where the last call of
 // the stream has got one.
 func (l *callLimit) serve() {
 	l.serveOwn()
