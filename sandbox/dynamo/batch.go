@@ -3,9 +3,9 @@ package dynamo
 import (
 	"strings"
 
+	"github.com/tailrace-cdc/replicator/dynamodb/wire"
 	"github.com/tailrace-cdc/replicator/sandbox/request"
 	"github.com/tailrace-cdc/replicator/sandbox/table"
-	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
 // maxBatchWrite is how many items one BatchWriteItem may write.

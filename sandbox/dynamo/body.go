@@ -8,7 +8,7 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/tailrace-cdc/replicator/sandbox/wire"
+	"github.com/tailrace-cdc/replicator/dynamodb/wire"
 )
 
 // maxBody is the largest body of a request, in bytes, also after decompression.

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/dynamodb/wire"
 	"github.com/tailrace-cdc/replicator/sandbox/export"
 	"github.com/tailrace-cdc/replicator/sandbox/table"
-	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
 // readExport reads a request for an export. Its times may be zero: setTimes completes them.

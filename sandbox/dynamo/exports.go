@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/dynamodb/wire"
 	"github.com/tailrace-cdc/replicator/sandbox/export"
 	"github.com/tailrace-cdc/replicator/sandbox/table"
-	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
 // exports are the exports of all tables, including deleted tables.

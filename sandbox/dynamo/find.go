@@ -4,8 +4,8 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/tailrace-cdc/replicator/dynamodb/wire"
 	"github.com/tailrace-cdc/replicator/sandbox/table"
-	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
 var errNoTable = &wire.Error{Code: "ResourceNotFoundException", Message: "Requested resource not found"}

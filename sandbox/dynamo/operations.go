@@ -1,9 +1,9 @@
 package dynamo
 
 import (
+	"github.com/tailrace-cdc/replicator/dynamodb/wire"
 	"github.com/tailrace-cdc/replicator/sandbox/listing"
 	"github.com/tailrace-cdc/replicator/sandbox/request"
-	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
 // operations are the supported operations by name.

@@ -13,13 +13,13 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/tailrace-cdc/replicator/sandbox/attr"
+	"github.com/tailrace-cdc/replicator/dynamodb/attr"
+	"github.com/tailrace-cdc/replicator/dynamodb/wire"
 	"github.com/tailrace-cdc/replicator/sandbox/capacity"
 	"github.com/tailrace-cdc/replicator/sandbox/clock"
 	"github.com/tailrace-cdc/replicator/sandbox/s3"
 	"github.com/tailrace-cdc/replicator/sandbox/stream"
 	"github.com/tailrace-cdc/replicator/sandbox/table"
-	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
 // Options configures a server. Stream is required.

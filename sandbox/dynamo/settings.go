@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/dynamodb/wire"
 	"github.com/tailrace-cdc/replicator/sandbox/table"
-	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
 // Time to live, continuous backups and tags: the settings of a table that are not in its

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tailrace-cdc/replicator/sandbox/attr"
-	"github.com/tailrace-cdc/replicator/sandbox/wire"
+	"github.com/tailrace-cdc/replicator/dynamodb/attr"
+	"github.com/tailrace-cdc/replicator/dynamodb/wire"
 )
 
 // tokens remembers the ClientRequestTokens of the last ten minutes, so that a transaction that is

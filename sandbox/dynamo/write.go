@@ -3,12 +3,12 @@ package dynamo
 import (
 	"bytes"
 
-	"github.com/tailrace-cdc/replicator/sandbox/attr"
-	"github.com/tailrace-cdc/replicator/sandbox/expr"
+	"github.com/tailrace-cdc/replicator/dynamodb/attr"
+	"github.com/tailrace-cdc/replicator/dynamodb/expr"
+	"github.com/tailrace-cdc/replicator/dynamodb/wire"
 	"github.com/tailrace-cdc/replicator/sandbox/request"
 	"github.com/tailrace-cdc/replicator/sandbox/stream"
 	"github.com/tailrace-cdc/replicator/sandbox/table"
-	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
 // write is one write of one item: a put, a delete, an update or a condition check. It is read and

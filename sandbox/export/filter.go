@@ -3,10 +3,10 @@ package export
 import (
 	"encoding/json"
 
-	"github.com/tailrace-cdc/replicator/sandbox/attr"
+	"github.com/tailrace-cdc/replicator/dynamodb/attr"
+	"github.com/tailrace-cdc/replicator/dynamodb/wire"
 	"github.com/tailrace-cdc/replicator/sandbox/request"
 	"github.com/tailrace-cdc/replicator/sandbox/table"
-	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
 // Filter is the FilterSpecification of an export: which items and attributes it has.

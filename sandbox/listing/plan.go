@@ -3,10 +3,10 @@ package listing
 import (
 	"strings"
 
-	"github.com/tailrace-cdc/replicator/sandbox/attr"
-	"github.com/tailrace-cdc/replicator/sandbox/expr"
+	"github.com/tailrace-cdc/replicator/dynamodb/attr"
+	"github.com/tailrace-cdc/replicator/dynamodb/expr"
+	"github.com/tailrace-cdc/replicator/dynamodb/wire"
 	"github.com/tailrace-cdc/replicator/sandbox/table"
-	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
 // queryPlan is a checked query: one partition, and tests of the first sort key attributes.

@@ -1,9 +1,9 @@
 package listing
 
 import (
-	"github.com/tailrace-cdc/replicator/sandbox/attr"
+	"github.com/tailrace-cdc/replicator/dynamodb/attr"
+	"github.com/tailrace-cdc/replicator/dynamodb/wire"
 	"github.com/tailrace-cdc/replicator/sandbox/table"
-	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
 var errStartKey = wire.Invalid("The provided starting key is invalid")

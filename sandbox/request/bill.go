@@ -3,9 +3,9 @@ package request
 import (
 	"sort"
 
+	"github.com/tailrace-cdc/replicator/dynamodb/wire"
 	"github.com/tailrace-cdc/replicator/sandbox/capacity"
 	"github.com/tailrace-cdc/replicator/sandbox/table"
-	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
 // ReadUnits returns the capacity units of a strongly or eventually consistent read of that many

@@ -3,9 +3,9 @@ package request
 import (
 	"slices"
 
-	"github.com/tailrace-cdc/replicator/sandbox/attr"
-	"github.com/tailrace-cdc/replicator/sandbox/expr"
-	"github.com/tailrace-cdc/replicator/sandbox/wire"
+	"github.com/tailrace-cdc/replicator/dynamodb/attr"
+	"github.com/tailrace-cdc/replicator/dynamodb/expr"
+	"github.com/tailrace-cdc/replicator/dynamodb/wire"
 )
 
 // The legacy parameters, which expressions have replaced, are translated into parsed expressions

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tailrace-cdc/replicator/sandbox/attr"
+	"github.com/tailrace-cdc/replicator/dynamodb/attr"
 	"github.com/tailrace-cdc/replicator/sandbox/request"
 )
 

@@ -5,7 +5,7 @@ package request
 import (
 	"regexp"
 
-	"github.com/tailrace-cdc/replicator/sandbox/wire"
+	"github.com/tailrace-cdc/replicator/dynamodb/wire"
 )
 
 // rule sets a constraint of a shape.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tailrace-cdc/replicator/sandbox/wire"
+	"github.com/tailrace-cdc/replicator/dynamodb/wire"
 )
 
 // CheckName checks a table name as the operations on tables do.

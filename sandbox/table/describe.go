@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/tailrace-cdc/replicator/sandbox/wire"
+	"github.com/tailrace-cdc/replicator/dynamodb/wire"
 )
 
 // Shown is what a description has beside the table's definition and items.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tailrace-cdc/replicator/sandbox/wire"
+	"github.com/tailrace-cdc/replicator/dynamodb/wire"
 )
 
 // changeIndexes creates, changes and deletes global indexes.

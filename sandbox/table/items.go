@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/btree"
 
-	"github.com/tailrace-cdc/replicator/sandbox/attr"
+	"github.com/tailrace-cdc/replicator/dynamodb/attr"
 )
 
 // Record is a stored item: its key, its JSON in normal form, and its size as the service counts it.

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tailrace-cdc/replicator/sandbox/attr"
+	"github.com/tailrace-cdc/replicator/dynamodb/attr"
 	"github.com/tailrace-cdc/replicator/sandbox/table"
 )
 

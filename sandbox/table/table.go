@@ -4,8 +4,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tailrace-cdc/replicator/sandbox/attr"
-	"github.com/tailrace-cdc/replicator/sandbox/wire"
+	"github.com/tailrace-cdc/replicator/dynamodb/attr"
+	"github.com/tailrace-cdc/replicator/dynamodb/wire"
 )
 
 // Definition is a table without its items: what DescribeTable shows.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/tailrace-cdc/replicator/sandbox/wire"
+	"github.com/tailrace-cdc/replicator/dynamodb/wire"
 )
 
 // Tag is a tag on a table.

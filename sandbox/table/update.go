@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tailrace-cdc/replicator/sandbox/wire"
+	"github.com/tailrace-cdc/replicator/dynamodb/wire"
 )
 
 // CheckUpdate refuses UpdateTable requests that change nothing, and those with changes that the

@@ -3,7 +3,7 @@ package expr
 import (
 	"strings"
 
-	"github.com/tailrace-cdc/replicator/sandbox/wire"
+	"github.com/tailrace-cdc/replicator/dynamodb/wire"
 )
 
 // Condition parses a condition or filter expression. param is the parameter's name.

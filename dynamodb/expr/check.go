@@ -3,8 +3,8 @@ package expr
 import (
 	"fmt"
 
-	"github.com/tailrace-cdc/replicator/sandbox/attr"
-	"github.com/tailrace-cdc/replicator/sandbox/wire"
+	"github.com/tailrace-cdc/replicator/dynamodb/attr"
+	"github.com/tailrace-cdc/replicator/dynamodb/wire"
 )
 
 // conditionCalls and updateCalls are the functions of conditions and of updates, with their numbers

@@ -6,7 +6,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/tailrace-cdc/replicator/sandbox/wire"
+	"github.com/tailrace-cdc/replicator/dynamodb/wire"
 )
 
 // MaxLevels is how deeply lists and maps may be nested.

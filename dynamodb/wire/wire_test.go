@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tailrace-cdc/replicator/sandbox/wire"
+	"github.com/tailrace-cdc/replicator/dynamodb/wire"
 )
 
 // plain turns a node into what encoding/json reads.

@@ -3,8 +3,8 @@ package expr
 import (
 	"strings"
 
-	"github.com/tailrace-cdc/replicator/sandbox/attr"
-	"github.com/tailrace-cdc/replicator/sandbox/wire"
+	"github.com/tailrace-cdc/replicator/dynamodb/attr"
+	"github.com/tailrace-cdc/replicator/dynamodb/wire"
 )
 
 // Env has the placeholders of one request, and records which of them its expressions use.

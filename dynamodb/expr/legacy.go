@@ -1,6 +1,6 @@
 package expr
 
-import "github.com/tailrace-cdc/replicator/sandbox/attr"
+import "github.com/tailrace-cdc/replicator/dynamodb/attr"
 
 // LegacyTest is one entry of a legacy condition: Expected, ScanFilter, QueryFilter or
 // KeyConditions.

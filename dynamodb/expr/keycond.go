@@ -1,8 +1,8 @@
 package expr
 
 import (
-	"github.com/tailrace-cdc/replicator/sandbox/attr"
-	"github.com/tailrace-cdc/replicator/sandbox/wire"
+	"github.com/tailrace-cdc/replicator/dynamodb/attr"
+	"github.com/tailrace-cdc/replicator/dynamodb/wire"
 )
 
 // KeyTest is the condition on one key attribute. Op is "=", "<", "<=", ">", ">=", "BETWEEN" or

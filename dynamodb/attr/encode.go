@@ -3,7 +3,7 @@ package attr
 import (
 	"encoding/base64"
 
-	"github.com/tailrace-cdc/replicator/sandbox/wire"
+	"github.com/tailrace-cdc/replicator/dynamodb/wire"
 )
 
 // AppendJSON appends the map as the wire's JSON object.
