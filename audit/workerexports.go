@@ -103,7 +103,7 @@ func (w *byWorkers) exported(ctx context.Context) (*distributed.Plan, error) {
 
 // fits returns why an export shows too little to be compared.
 //
-// Rule 13: what a filter has left out would be in neither side, where the copy was of a filtered export.
+// What a filter has left out would be on neither side, where the copy was of a filtered export.
 func (w *byWorkers) fits(e *export.Export, table string) error {
 	switch {
 	case e.Wholeness != export.Whole:
