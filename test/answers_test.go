@@ -584,6 +584,7 @@ func (x *answering) give(cells []cell, table *answerTable, whole bool) {
 // comparison says equal.
 func TestEachCallGetsAWrongAnswer(t *testing.T) {
 	long(t, "60 s")
+	t.Parallel()
 	seed := cmp.Or(*answersSeed, uint64(time.Now().Unix()/86_400))
 	t.Logf("-answers.seed=%d", seed)
 	rnd, table := rand.New(rand.NewPCG(seed, 29)), &answerTable{}
@@ -672,6 +673,7 @@ func storeSide(side string) string {
 // TestEachCallHasARow records the calls of a full run: a call that the matrix does not have fails.
 func TestEachCallHasARow(t *testing.T) {
 	long(t, "30 s")
+	t.Parallel()
 	var mu sync.Mutex
 	var all []string
 	t.Cleanup(func() {

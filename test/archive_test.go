@@ -73,6 +73,7 @@ func (w *world) readArchiveOf(dir string) archived {
 // TestExpiredItemsAreArchivedAndDeletedOnesAreNot runs over midnight with kills between the events.
 func TestExpiredItemsAreArchivedAndDeletedOnesAreNot(t *testing.T) {
 	long(t, "15 s")
+	t.Parallel()
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			w := newWorld(t, 300+seed)
@@ -125,6 +126,7 @@ func TestExpiredItemsAreArchivedAndDeletedOnesAreNot(t *testing.T) {
 // and by a user after they had expired, which is how TTL in another region's replica looks.
 func TestOnlyTheClassesThatAreAskedForAreArchived(t *testing.T) {
 	long(t, "8 s")
+	t.Parallel()
 	const each = 15
 	for n, c := range []struct {
 		classes string

@@ -23,6 +23,7 @@ var archiveSeeds = flag.Uint64("archive.seeds", 1, "histories of an archive with
 // have deleted.
 func TestArchiveIsExactUnderKillsAndAFreeze(t *testing.T) {
 	long(t, "10 s")
+	t.Parallel()
 	c := newChances(t, int(*archiveSeeds), 20, []string{heldAtKill, heldWhileRead}, "log claimed",
 		"stand by: another owner holds the log", "hours of the archive are closed")
 	for seed := range *archiveSeeds {

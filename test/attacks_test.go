@@ -54,6 +54,7 @@ func TestWriteOfADeadOwnerArrivesAfterADelete(t *testing.T) {
 // tombstones and waits must follow it, and nothing the clock of this machine.
 func TestServiceClockIsNotOurs(t *testing.T) {
 	long(t, "15 s")
+	t.Parallel()
 	for i, off := range []time.Duration{4 * time.Minute, -4 * time.Minute, 8 * 24 * time.Hour, -8 * 24 * time.Hour} {
 		t.Run(off.String(), func(t *testing.T) {
 			w := newWorld(t, 407+uint64(i))
@@ -202,6 +203,7 @@ func (w *world) logIsSuffix(l *logged, first uint64) {
 // while the other one starts, then lets the first one go on.
 func TestTwoInstancesRaceOnAFirstStart(t *testing.T) {
 	long(t, "30 s")
+	t.Parallel()
 	for i, step := range firstSteps {
 		t.Run(fmt.Sprintf("step %d", i+1), func(t *testing.T) {
 			w := newWorld(t, 435+uint64(i))

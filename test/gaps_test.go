@@ -12,6 +12,7 @@ import (
 // does not wait, repair --gaps does.
 func TestHealedGapStaysNamedForItsArchive(t *testing.T) {
 	long(t, "8 s")
+	t.Parallel()
 	t.Run("gaps heal", func(t *testing.T) {
 		healsGap(t, func(w *world, d *daemon, gap string) {
 			w.refused(2, "no gap", "gaps", "heal", "another")

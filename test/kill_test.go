@@ -87,6 +87,7 @@ func (w *world) runUntilKilled(s shot) {
 // every cell must be equal to the source, the log must hold each change once, and every cell must
 // have the timestamp that a run without kills gives it.
 func TestKilledAtAnyMomentLosesNothing(t *testing.T) {
+	t.Parallel()
 	all := seeds()
 	c := newChances(t, len(all), 20, []string{heldAtKill, heldWhileRead, firstStep}, "log claimed")
 	for _, seed := range all {

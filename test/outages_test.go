@@ -222,6 +222,7 @@ var outages = map[string]func(s *stage){
 // the metrics as tests for promtool.
 func TestOutagesShowInProbesAndAlerts(t *testing.T) {
 	long(t, "60 s")
+	t.Parallel()
 	rules, table := alertRules(t), outageTable(t)
 	var mu sync.Mutex
 	captured := map[string]string{}

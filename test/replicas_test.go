@@ -228,6 +228,7 @@ func (r *replicas) start(server int) {
 // the source.
 func TestReplicasUnderFaults(t *testing.T) {
 	long(t, "90 s")
+	t.Parallel()
 	c := newChances(t, int(*replicasSeeds), 20, nil,
 		"log claimed", "handed the log over", "take a log over from another replica", "stand by: another owner holds the log",
 		"outcome unknown: go on from the stored state", "another entry came first: go on behind it",
