@@ -59,12 +59,17 @@ demo-ttl: build ## items expire and are archived, the replicator is killed twice
 demo: build ## the whole way on embedded parts: copies, writes, kills the replicator twice, compares every cell
 	bin/replicator demo
 
-# The tests in ./test run the program as its users do, and those in ./pipeline whole tables. With the race detector two cores
-# need three to four times as long for them, and each package has it in its own tests: so `make test` leaves it out of the
-# two, but for the tests of ./pipeline that CONCURRENT names, and `make race` leaves it out of nothing. These tests mostly
-# wait, so those of the other packages run beside them.
-CONCURRENT := HandOver|HandedOver|Drain|Share|FailOver|Killed|Lane|Owner|Halt|Pause|Recovery
+# The race detector makes tests three to ten times as slow. `make test` has it in the packages that have goroutines of their
+# own. It leaves it out of PROGRAMS, whose tests run the program, whole tables, whole commands, or much data; out of HISTORIES,
+# each of which is one goroutine; and where nothing runs beside anything else (test/pure.sh). Of those in RACED the tests that
+# CONCURRENT names have it all the same. `make race` leaves it out of nothing. The tests of PROGRAMS mostly wait, so those of
+# the other packages run beside them.
+PROGRAMS   := ./test ./pipeline ./queue ./cutover ./source ./cmd/replicator ./audit ./explain ./preflight ./demo
+HISTORIES  := ./test/sim ./test/plants ./transform
+RACED      := ./pipeline ./queue ./source ./transform
+CONCURRENT := HandOver|HandedOver|Drain|Share|Lane|SecondOwner|Leader|Claimers|Writer|Feed|Pool|UnderAllOfIt
 WHOLE      := -parallel $(shell expr 4 \* $$(getconf _NPROCESSORS_ONLN))
+
 test: ## all tests, with the race detector where a C compiler exists
 ifeq ($(RACE),)
 ifdef REQUIRE_RACE
@@ -74,13 +79,13 @@ else
 endif
 endif
 ifeq ($(origin PACKAGES),file)
-	@echo '$(GO) test $(RACE_PROGRAM) $(TEST_FLAGS) $(WHOLE) ./test ./pipeline, and beside it $(RACE) in the packages where anything runs beside anything else'; \
-	$(GO) test $(RACE_PROGRAM) $(TEST_FLAGS) $(WHOLE) ./test ./pipeline & program=$$!; failed=0; \
-	pure="$$(test/pure.sh)"; all="$$($(GO) list ./... | grep -vE '/(test|pipeline)$$')"; \
-	$(GO) test $(RACE) $(TEST_FLAGS) ./queue $$(echo "$$all" | grep -vxF "$$pure") || failed=1; \
-	$(if $(and $(RACE),$(if $(RACE_PROGRAM),,1)),$(GO) test $(RACE) $(TEST_FLAGS) -run '$(CONCURRENT)' ./pipeline || failed=1;) \
-	$(GO) test $(TEST_FLAGS) $$pure || failed=1; \
-	(cd bulk && $(GO) test $(RACE_PROGRAM) $(TEST_FLAGS) ./...) || failed=1; \
+	@echo '$(GO) test $(RACE_PROGRAM) $(TEST_FLAGS) $(WHOLE) $(PROGRAMS), and beside it $(RACE) in the packages with goroutines'; \
+	($(GO) test $(RACE_PROGRAM) $(TEST_FLAGS) $(WHOLE) $(PROGRAMS) || failed=1; \
+		cd bulk && $(GO) test $(RACE_PROGRAM) $(TEST_FLAGS) ./... || failed=1; exit $${failed:-0}) & program=$$!; failed=0; \
+	pure="$$(test/pure.sh)"; whole="$$($(GO) list $(PROGRAMS) $(HISTORIES))"; \
+	$(GO) test $(RACE) $(TEST_FLAGS) $$($(GO) list ./... | grep -vxF "$$whole" | grep -vxF "$$pure") || failed=1; \
+	$(if $(and $(RACE),$(if $(RACE_PROGRAM),,1)),$(GO) test $(RACE) $(TEST_FLAGS) -run '$(CONCURRENT)' $(RACED) || failed=1;) \
+	$(GO) test $(RACE_PROGRAM) $(TEST_FLAGS) $(HISTORIES) $$pure || failed=1; \
 	wait $$program || failed=1; \
 	exit $$failed
 else

@@ -112,7 +112,7 @@ func TestTriesOfAHaltedTableLeaveTheRest(t *testing.T) {
 	w := gapped(t)
 	yes := true
 	w.must(t, &Control{Pause: &yes, By: "ann"})
-	for i := range 2 * eventsKept {
+	for i := range eventsKept / 2 { // three halts each
 		other, err := claim(t, w.l, w.l.fold(t), fmt.Sprint("owner ", i%2), 1)
 		if err != nil {
 			t.Fatal(err)
