@@ -209,7 +209,7 @@ schema: ## write deploy/tailrace.schema.json anew, and the schema of the chart's
 tools: $(addprefix $(TOOLS)/,golangci-lint govulncheck helm promtool) ## build the tools of make check once
 
 # A release is real where HEAD has a version tag and GITHUB_TOKEN is set; else it is a snapshot, which stays here.
-# IMAGE=host/name pushes a real release's image too. COSIGN names the program that signs; without one nothing is signed.
+# IMAGE=host/name pushes a real release's image too, and that of replicator-bulk to host/name-bulk. COSIGN names the program that signs; without one nothing is signed.
 SNAPSHOT    := $(if $(and $(GITHUB_TOKEN),$(shell git describe --exact-match --tags --match 'v*' 2>/dev/null)),,--snapshot)
 COSIGN      ?= $(shell command -v cosign 2>/dev/null)
 IMAGE       ?=
@@ -219,10 +219,11 @@ export COSIGN_KEY ?=
 
 release: $(TOOLS)/goreleaser $(TOOLS)/syft $(TOOLS)/helm ## every artefact of a release into dist/, then the tests of what is there
 	PATH="$(CURDIR)/$(TOOLS):$(if $(COSIGN),$(dir $(COSIGN)):)$$PATH" $(TOOLS)/goreleaser release --clean $(SNAPSHOT) $(if $(COSIGN),,--skip=sign)
-	cp -R $(RELEASE)/image dist/image
-	cp $(RELEASE)/tailrace_*_image.tar $(RELEASE)/tailrace_*_image.spdx.json $(RELEASE)/docker-compose.yml $(RELEASE)/tailrace-*.tgz dist/
+	cp -R $(RELEASE)/image $(RELEASE)/bulk-image dist/
+	cp $(RELEASE)/tailrace*_image.tar $(RELEASE)/tailrace*_image.spdx.json $(RELEASE)/docker-compose.yml $(RELEASE)/tailrace-*.tgz dist/
 	cd tools/release && DIST=$(CURDIR)/dist IMAGE=$(IMAGE) HELM=$(CURDIR)/$(TOOLS)/helm SIGNED=$(if $(COSIGN),$(COSIGN)) $(GO) test -count=1 ./dist
-	$(if $(and $(IMAGE),$(if $(SNAPSHOT),,real)),cd tools/release && $(GO) run ./image push $(CURDIR)/dist/image $(IMAGE))
+	$(if $(and $(IMAGE),$(if $(SNAPSHOT),,real)),cd tools/release && $(GO) run ./image push $(CURDIR)/dist/image $(IMAGE) && \
+		$(GO) run ./image push $(CURDIR)/dist/bulk-image $(IMAGE)-bulk)
 	@$(if $(COSIGN),,echo 'make: NOT SIGNED: there is no cosign here' >&2)
 
 # What goreleaser packs and does not make: man pages, completions, notices, the image. It is run by .goreleaser.yaml.
@@ -233,7 +234,7 @@ release-files: build $(TOOLS)/helm
 	bin/replicator completion zsh > $(RELEASE)/completions/_replicator
 	bin/replicator completion fish > $(RELEASE)/completions/replicator.fish
 	sed 's|\./tailrace-data|/var/lib/tailrace|; s|\./tailrace-archive|/var/lib/tailrace/archive|' tailrace.example.yaml > $(RELEASE)/tailrace.yaml
-	cp LICENSE $(RELEASE)/
+	cp LICENSE $(RELEASE)/ && cp LICENSE $(RELEASE)/bulk/
 	HELM=$(TOOLS)/helm tools/release/chart $(RELEASE) '$(VERSION)' $(IMAGE)
 	cd tools/release && $(GO) run ./notices -C $(CURDIR) -platforms '$(PLATFORMS)' -out $(CURDIR)/$(RELEASE)/THIRD-PARTY-NOTICES.txt
 	cd tools/release && $(GO) run ./notices -C $(CURDIR)/bulk -package ./cmd/replicator-bulk -platforms '$(BULK_PLATFORMS)' \
@@ -241,13 +242,22 @@ release-files: build $(TOOLS)/helm
 	for arch in amd64 arm64; do \
 	CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -trimpath -buildvcs=true -ldflags '$(LDFLAGS)' \
 		-o $(RELEASE)/programs/linux-$$arch ./cmd/replicator || exit 1; \
+	(cd bulk && export CGO_ENABLED=0 GOOS=linux GOARCH=$$arch && $(GO) build -trimpath -buildvcs=true -ldflags '$(LDFLAGS)' \
+		-o ../$(RELEASE)/bulk/programs/linux-$$arch ./cmd/replicator-bulk && $(GO) build -trimpath -buildvcs=false -ldflags '-s -w' \
+		-o ../$(RELEASE)/bulk/boot/linux-$$arch github.com/apache/beam/sdks/v2/go/container) || exit 1; \
 	done
 	cd tools/release && $(GO) run ./image -programs $(CURDIR)/$(RELEASE)/programs -licenses $(CURDIR)/$(RELEASE) \
 		-zones "$$($(GO) env GOROOT)/lib/time/zoneinfo.zip" -version '$(VERSION)' -revision '$(REVISION)' \
 		-time "$$SOURCE_DATE_EPOCH" -out $(CURDIR)/$(RELEASE)/image
+	cd tools/release && $(GO) run ./image -programs $(CURDIR)/$(RELEASE)/bulk/programs -boot $(CURDIR)/$(RELEASE)/bulk/boot \
+		-licenses $(CURDIR)/$(RELEASE)/bulk -version '$(VERSION)' -revision '$(REVISION)' \
+		-time "$$SOURCE_DATE_EPOCH" -out $(CURDIR)/$(RELEASE)/bulk-image
 	mv $(RELEASE)/image.tar $(RELEASE)/tailrace_$(VERSION)_image.tar
+	mv $(RELEASE)/bulk-image.tar $(RELEASE)/tailrace-bulk_$(VERSION)_image.tar
 	SYFT_CHECK_FOR_APP_UPDATE=false $(TOOLS)/syft scan -q oci-dir:$(RELEASE)/image --source-name tailrace --source-version '$(VERSION)' \
 		--output spdx-json=$(RELEASE)/tailrace_$(VERSION)_image.spdx.json
+	SYFT_CHECK_FOR_APP_UPDATE=false $(TOOLS)/syft scan -q oci-dir:$(RELEASE)/bulk-image --source-name tailrace-bulk \
+		--source-version '$(VERSION)' --output spdx-json=$(RELEASE)/tailrace-bulk_$(VERSION)_image.spdx.json
 	cd tools/release && $(GO) run ./digests -in $(CURDIR)/docker-compose.yml -out $(CURDIR)/$(RELEASE)/docker-compose.yml
 
 clean: ## remove what make built

@@ -2,6 +2,7 @@ package dist
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"debug/buildinfo"
 	"encoding/hex"
@@ -89,7 +90,10 @@ func TestEveryArtefactIsListedWithItsChecksum(t *testing.T) {
 		want = append(want, r.bulk(p), r.bulk(p)+".spdx.json")
 	}
 	want = append(want, slices.Collect(maps.Values(r.packages()))...)
-	want = append(want, "docker-compose.yml", r.chart(), "tailrace_"+r.version+"_image.tar", "tailrace_"+r.version+"_image.spdx.json")
+	for _, name := range []string{"tailrace_", "tailrace-bulk_"} {
+		want = append(want, name+r.version+"_image.tar", name+r.version+"_image.spdx.json")
+	}
+	want = append(want, "docker-compose.yml", r.chart())
 	slices.Sort(want)
 	var listed []string
 	for line := range strings.Lines(string(r.read(t, "SHA256SUMS"))) {
@@ -192,7 +196,7 @@ func TestArchivesOfBulk(t *testing.T) {
 // program.
 func TestSBOMsNameTheModules(t *testing.T) {
 	r := opened(t)
-	names := []string{"tailrace_" + r.version + "_image.spdx.json"}
+	names := []string{"tailrace_" + r.version + "_image.spdx.json", "tailrace-bulk_" + r.version + "_image.spdx.json"}
 	for p := range platforms {
 		names = append(names, r.archive(p)+".spdx.json")
 	}
@@ -211,8 +215,8 @@ func TestSBOMsNameTheModules(t *testing.T) {
 		for _, p := range d.Packages {
 			versions[p.Name] = p.Version
 		}
-		if versions["tailrace"] != r.version {
-			t.Errorf("%s is about version %q", name, versions["tailrace"])
+		if got := cmp.Or(versions["tailrace"], versions["tailrace-bulk"]); got != r.version {
+			t.Errorf("%s is about version %q", name, got)
 		}
 		for _, module := range []string{"github.com/nats-io/nats-server/v2", "cloud.google.com/go/bigtable", "stdlib"} {
 			if versions[module] == "" {

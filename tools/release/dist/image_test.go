@@ -17,7 +17,14 @@ import (
 // build is reproducible.
 func TestImageHasTheProgramOfTheArchive(t *testing.T) {
 	r := opened(t)
-	top, err := layout.ImageIndexFromPath(filepath.Join(r.dir, "image"))
+	r.compareImage(t, "image", "replicator", r.archive)
+	r.compareImage(t, "bulk-image", "replicator-bulk", r.bulk)
+}
+
+// compareImage compares the program of the image in a folder with that of the archives.
+func (r release) compareImage(t *testing.T, folder, name string, archive func(platform string) string) {
+	t.Helper()
+	top, err := layout.ImageIndexFromPath(filepath.Join(r.dir, folder))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,15 +57,15 @@ func TestImageHasTheProgramOfTheArchive(t *testing.T) {
 		if l := c.Config.Labels; l[label+"version"] != r.version || l[label+"revision"] != r.commit {
 			t.Errorf("labels %v", l)
 		}
-		want := unpack(t, filepath.Join(r.dir, r.archive("linux_"+d.Platform.Architecture)))["replicator"]
-		if got := program(t, img); got != string(want) {
+		want := unpack(t, filepath.Join(r.dir, archive("linux_"+d.Platform.Architecture)))[name]
+		if got := program(t, img, name); got != string(want) {
 			t.Errorf("%s: the program has %d bytes, that of the archive %d other ones", d.Platform, len(got), len(want))
 		}
 	}
 }
 
 // program returns the program of an image.
-func program(t *testing.T, img v1.Image) string {
+func program(t *testing.T, img v1.Image, name string) string {
 	t.Helper()
 	flat := mutate.Extract(img)
 	defer flat.Close()
@@ -70,7 +77,7 @@ func program(t *testing.T, img v1.Image) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if h.Name != "replicator" {
+		if h.Name != name {
 			continue
 		}
 		content, err := io.ReadAll(r)

@@ -1,7 +1,8 @@
-// Command image makes the container image of the replicator without Docker: an OCI image index for linux/amd64 and
-// linux/arm64, in an OCI layout and as a tar file of it. It needs no base image and no registry.
+// Command image makes the container image of the replicator without Docker, or with -boot that of replicator-bulk: an OCI
+// image index for linux/amd64 and linux/arm64, in an OCI layout and as a tar file of it. It needs no base image and no
+// registry.
 //
-// The image holds what the Dockerfile's holds. Both are built from scratch; TestImageIsTheDockerfiles compares them.
+// An image holds what the Dockerfile's stage holds. Both are built from scratch; TestImageIsTheDockerfiles compares them.
 //
 // Files, from the top down:
 //

@@ -26,17 +26,12 @@ type entry struct {
 
 // sharedLayer returns all files that are the same on every processor.
 func sharedLayer(o Options) (v1.Layer, error) {
-	zones, err := os.ReadFile(o.Zones)
-	if err != nil {
-		return nil, fmt.Errorf("read time zones: %w", err)
-	}
 	roots, err := authorities()
 	if err != nil {
 		return nil, err
 	}
 	const notices = "usr/share/doc/tailrace/"
 	entries := []entry{
-		{name: "data/", mode: 0o755, owner: nonroot},
 		{name: "etc/", mode: 0o755},
 		{name: "etc/group", mode: 0o644, content: []byte("nonroot:x:65532:\n")},
 		{name: "etc/passwd", mode: 0o644, content: []byte("nonroot:x:65532:65532:nonroot:/data:/sbin/nologin\n")},
@@ -56,18 +51,35 @@ func sharedLayer(o Options) (v1.Layer, error) {
 		}
 		entries = append(entries, entry{name: notices + name, mode: 0o644, content: text})
 	}
-	entries = append(entries, entry{name: "usr/share/zoneinfo.zip", mode: 0o644, content: zones})
+	if !o.bulk() {
+		zones, err := os.ReadFile(o.Zones)
+		if err != nil {
+			return nil, fmt.Errorf("read time zones: %w", err)
+		}
+		entries = append(entries,
+			entry{name: "data/", mode: 0o755, owner: nonroot},
+			entry{name: "usr/share/zoneinfo.zip", mode: 0o644, content: zones})
+	}
 	return layer(entries, o.Time)
 }
 
-// programLayer returns the layer with the program alone, so that a new version shares the other
-// one.
-func programLayer(file string, at time.Time) (v1.Layer, error) {
-	program, err := os.ReadFile(file)
+// programLayer returns the layer with the program, and what is built with it, alone, so that a new
+// version shares the other one.
+func programLayer(o Options, arch string) (v1.Layer, error) {
+	program, err := os.ReadFile(o.Programs[arch])
 	if err != nil {
 		return nil, fmt.Errorf("read program: %w", err)
 	}
-	return layer([]entry{{name: "replicator", mode: 0o755, content: program}}, at)
+	entries := []entry{{name: o.program(), mode: 0o755, content: program}}
+	if o.bulk() {
+		boot, err := os.ReadFile(o.Boot[arch])
+		if err != nil {
+			return nil, fmt.Errorf("read Beam's program: %w", err)
+		}
+		entries = append(entries, entry{name: "opt/", mode: 0o755}, entry{name: "opt/beam/", mode: 0o755},
+			entry{name: "opt/beam/boot", mode: 0o755, content: boot})
+	}
+	return layer(entries, o.Time)
 }
 
 // layer returns a layer of the entries, the same bytes for the same entries.

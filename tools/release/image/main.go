@@ -40,6 +40,7 @@ func run(ctx context.Context, args []string) error {
 	var o Options
 	flags := flag.NewFlagSet("image", flag.ContinueOnError)
 	programs := flags.String("programs", "", "directory with the programs linux-amd64 and linux-arm64")
+	boot := flags.String("boot", "", "for replicator-bulk: directory with Beam's boot program, as linux-amd64 and linux-arm64")
 	flags.StringVar(&o.Version, "version", "", "version of the release")
 	flags.StringVar(&o.Revision, "revision", "", "commit of the release")
 	epoch := flags.Int64("time", 0, "seconds since 1970: the commit's time, which all files get")
@@ -50,9 +51,9 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	o.Time = time.Unix(*epoch, 0).UTC()
-	o.Programs = map[string]string{}
-	for _, arch := range []string{"amd64", "arm64"} {
-		o.Programs[arch] = filepath.Join(*programs, "linux-"+arch)
+	o.Programs = perProcessor(*programs)
+	if *boot != "" {
+		o.Boot = perProcessor(*boot)
 	}
 	index, err := Index(o)
 	if err != nil {
@@ -67,6 +68,15 @@ func run(ctx context.Context, args []string) error {
 	}
 	log.Printf("%s is %s", *out, digest)
 	return nil
+}
+
+// perProcessor returns the files of a directory by processor.
+func perProcessor(dir string) map[string]string {
+	files := map[string]string{}
+	for _, arch := range []string{"amd64", "arm64"} {
+		files[arch] = filepath.Join(dir, "linux-"+arch)
+	}
+	return files
 }
 
 // write writes the layout anew, and the tar file of it.
