@@ -63,7 +63,7 @@ demo: build ## the whole way on embedded parts: copies, writes, kills the replic
 # own. It leaves it out of PROGRAMS, whose tests run the program, whole tables, whole commands, or much data; out of HISTORIES,
 # each of which is one goroutine; and where nothing runs beside anything else (test/pure.sh). Of those in RACED the tests that
 # CONCURRENT names have it all the same. `make race` leaves it out of nothing. The tests of PROGRAMS mostly wait, so those of
-# the other packages run beside them.
+# the other packages run beside them, one package at a time: with more, tests of replicas and of limits starve.
 PROGRAMS   := ./test ./pipeline ./queue ./cutover ./source ./cmd/replicator ./audit ./explain ./preflight ./demo
 HISTORIES  := ./test/sim ./test/plants ./transform
 RACED      := ./pipeline ./queue ./source ./transform
@@ -83,9 +83,9 @@ ifeq ($(origin PACKAGES),file)
 	($(GO) test $(RACE_PROGRAM) $(TEST_FLAGS) $(WHOLE) $(PROGRAMS) || failed=1; \
 		cd bulk && $(GO) test $(RACE_PROGRAM) $(TEST_FLAGS) ./... || failed=1; exit $${failed:-0}) & program=$$!; failed=0; \
 	pure="$$(test/pure.sh)"; whole="$$($(GO) list $(PROGRAMS) $(HISTORIES))"; \
-	$(GO) test $(RACE) $(TEST_FLAGS) $$($(GO) list ./... | grep -vxF "$$whole" | grep -vxF "$$pure") || failed=1; \
-	$(if $(and $(RACE),$(if $(RACE_PROGRAM),,1)),$(GO) test $(RACE) $(TEST_FLAGS) -run '$(CONCURRENT)' $(RACED) || failed=1;) \
-	$(GO) test $(RACE_PROGRAM) $(TEST_FLAGS) $(HISTORIES) $$pure || failed=1; \
+	$(GO) test $(RACE) $(TEST_FLAGS) -p 1 $$($(GO) list ./... | grep -vxF "$$whole" | grep -vxF "$$pure") || failed=1; \
+	$(if $(and $(RACE),$(if $(RACE_PROGRAM),,1)),$(GO) test $(RACE) $(TEST_FLAGS) -p 1 -run '$(CONCURRENT)' $(RACED) || failed=1;) \
+	$(GO) test $(RACE_PROGRAM) $(TEST_FLAGS) -p 1 $(HISTORIES) $$pure || failed=1; \
 	wait $$program || failed=1; \
 	exit $$failed
 else

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 		// These tests mostly wait for processes, so more run in parallel than there are cores, whatever
 		// -parallel says for the other packages.
 		flag.Parse()
-		if err := flag.Set("test.parallel", strconv.Itoa(5*runtime.GOMAXPROCS(0))); err != nil {
+		if err := flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))); err != nil {
 			panic(err)
 		}
 		return m.Run()
