@@ -7,14 +7,15 @@
 //
 // Files, from the top down:
 //
-//	legacy.go    Expected, filters and AttributeUpdates as conditions and updates
-//	keycond.go   key condition expressions
-//	update.go    update expressions: parse and apply
-//	parse.go     condition and projection expressions; operands and calls
-//	check.go     checks of operands and functions
-//	eval.go      nodes, and the evaluation of conditions
-//	path.go      document paths and projections
-//	env.go       placeholders of one request
-//	lex.go       tokens, the parser's state, violations
-//	reserved.go  reserved words
+//	legacy.go       Expected, filters and AttributeUpdates as conditions and updates
+//	legacytests.go  the tests of legacy conditions, read and checked
+//	keycond.go      key condition expressions
+//	update.go       update expressions: parse and apply
+//	parse.go        condition and projection expressions; operands and calls
+//	check.go        checks of operands and functions
+//	eval.go         nodes, and the evaluation of conditions
+//	path.go         document paths and projections
+//	env.go          placeholders of one request
+//	lex.go          tokens, the parser's state, violations
+//	reserved.go     reserved words
 package expr

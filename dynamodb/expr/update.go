@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"slices"
 	"sort"
 	"strings"
 
@@ -147,6 +148,19 @@ func (u *Update) Touches(name string) bool {
 		}
 	}
 	return false
+}
+
+// Adds reports whether an action is ADD: what it writes depends on the value before, and so a
+// second call changes the item again.
+func (u *Update) Adds() bool {
+	return slices.ContainsFunc(u.actions, func(a action) bool { return a.verb == "ADD" })
+}
+
+// Computes reports whether a SET reads the item: arithmetic, list_append, if_not_exists, a copy.
+func (u *Update) Computes() bool {
+	return slices.ContainsFunc(u.actions, func(a action) bool {
+		return a.verb == "SET" && a.value != nil && a.value.op != "value"
+	})
 }
 
 // OnlyRemoves reports whether all actions are REMOVE or DELETE: such an update does not create a

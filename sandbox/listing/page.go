@@ -108,9 +108,9 @@ func (l *listing) readLegacy(filter *wire.Node) (tests []expr.LegacyTest, err *w
 		if l.projection, err = request.ToGet(l.r); err != nil {
 			return nil, err
 		}
-		return request.LegacyTests(filter)
+		return expr.LegacyTests(filter)
 	}
-	if tests, err = request.LegacyTests(filter); err != nil {
+	if tests, err = expr.LegacyTests(filter); err != nil {
 		return nil, err
 	}
 	l.projection, err = request.ToGet(l.r)

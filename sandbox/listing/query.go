@@ -61,7 +61,7 @@ var errConditions = wire.Invalid("Conditions can be of length 1 or 2 only")
 
 // readKeyConditions adds the legacy KeyConditions, and checks that there are conditions.
 func readKeyConditions(p *request.Parsed, r *wire.Node) *wire.Error {
-	tests, err := request.LegacyTests(r.Get("KeyConditions"))
+	tests, err := expr.LegacyTests(r.Get("KeyConditions"))
 	if err != nil {
 		return err
 	}

@@ -1,15 +1,13 @@
 package request
 
 import (
-	"slices"
-
 	"github.com/tailrace-cdc/replicator/dynamodb/attr"
 	"github.com/tailrace-cdc/replicator/dynamodb/expr"
 	"github.com/tailrace-cdc/replicator/dynamodb/wire"
 )
 
 // The legacy parameters, which expressions have replaced, are translated into parsed expressions
-// here.
+// here; package expr reads what they have in common.
 
 // Expected returns the condition of a write's legacy parameter Expected, nil when there is none.
 func Expected(n *wire.Node) (*expr.Condition, *wire.Error) {
@@ -38,7 +36,7 @@ func readExpectation(e *wire.Node) (t expr.LegacyTest, err *wire.Error) {
 	if hasList && hasValue {
 		return t, wire.BadValue("Value and AttributeValueList cannot be used together for Attribute: %s", e.Name)
 	}
-	if t.Values, err = legacyValues(e); err != nil {
+	if t.Values, err = expr.LegacyValues(e); err != nil {
 		return t, err
 	}
 	if hasValue {
@@ -66,7 +64,7 @@ func checkExpectation(e *wire.Node, t *expr.LegacyTest, hasAny bool) *wire.Error
 		return wire.BadValue("Value or AttributeValueList must be used with ComparisonOperator: %s for Attribute: %s",
 			t.Op, e.Name)
 	}
-	return checkLegacy(t)
+	return t.Check()
 }
 
 // expectExists reads a condition without a ComparisonOperator: a value, or that the attribute is
@@ -88,85 +86,6 @@ func expectExists(e *wire.Node, t expr.LegacyTest, hasValue bool) (expr.LegacyTe
 		t.Op = "NULL"
 	}
 	return t, nil
-}
-
-// legacyValues reads an AttributeValueList.
-func legacyValues(n *wire.Node) ([]attr.Value, *wire.Error) {
-	list := n.Get("AttributeValueList")
-	if list == nil {
-		return nil, nil
-	}
-	out := make([]attr.Value, len(list.Kids))
-	for i := range list.Kids {
-		var err *wire.Error
-		if out[i], err = attr.Decode(&list.Kids[i]); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-// legacyTypes are the types of operands that a comparison takes. A comparison that is not listed
-// takes any.
-var legacyTypes = map[string][]attr.Kind{
-	"LE": scalars, "LT": scalars, "GE": scalars, "GT": scalars, "BETWEEN": scalars, "IN": scalars,
-	"CONTAINS": scalars, "NOT_CONTAINS": scalars, "BEGINS_WITH": {attr.S, attr.B},
-}
-
-var scalars = []attr.Kind{attr.S, attr.N, attr.B}
-
-// checkLegacy checks the number and the types of a test's operands.
-func checkLegacy(t *expr.LegacyTest) *wire.Error {
-	least, most := 1, 1
-	switch t.Op {
-	case "NULL", "NOT_NULL":
-		least, most = 0, 0
-	case "BETWEEN":
-		least, most = 2, 2
-	case "IN":
-		most = 100
-	}
-	if len(t.Values) < least || len(t.Values) > most {
-		return wire.BadValue("Invalid number of argument(s) for the %s ComparisonOperator", t.Op)
-	}
-	for i := range t.Values {
-		if t.Values[i].Kind != t.Values[0].Kind {
-			return wire.BadValue("AttributeValues inside AttributeValueList must be of same type")
-		}
-		if types := legacyTypes[t.Op]; types != nil && !slices.Contains(types, t.Values[i].Kind) {
-			return wire.BadValue("ComparisonOperator %s is not valid for %s AttributeValue type", t.Op, t.Values[i].Kind)
-		}
-	}
-	if t.Op == "BETWEEN" {
-		if order, ok := t.Values[0].Compare(&t.Values[1]); ok && order > 0 {
-			return wire.Invalid("The BETWEEN condition was provided a range where the lower bound is greater than the upper " +
-				"bound")
-		}
-	}
-	return nil
-}
-
-// LegacyTests reads the tests of a ScanFilter, QueryFilter or KeyConditions; f may be nil.
-func LegacyTests(f *wire.Node) ([]expr.LegacyTest, *wire.Error) {
-	if f == nil {
-		return nil, nil
-	}
-	var tests []expr.LegacyTest
-	for i := range f.Kids {
-		t := expr.LegacyTest{Name: f.Kids[i].Name, Op: f.Kids[i].Str("ComparisonOperator")}
-		err := attr.CheckName(t.Name)
-		if err != nil {
-			return nil, err
-		}
-		if t.Values, err = legacyValues(&f.Kids[i]); err != nil {
-			return nil, err
-		}
-		if err := checkLegacy(&t); err != nil {
-			return nil, err
-		}
-		tests = append(tests, t)
-	}
-	return tests, nil
 }
 
 // AttributeUpdates returns the update of the legacy parameter AttributeUpdates, nil when there is

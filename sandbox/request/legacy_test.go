@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tailrace-cdc/replicator/dynamodb/attr"
+	"github.com/tailrace-cdc/replicator/dynamodb/expr"
 	"github.com/tailrace-cdc/replicator/sandbox/request"
 )
 
@@ -106,7 +107,7 @@ func TestLegacyTestsCheckTheirOperands(t *testing.T) {
 			"Supplied AttributeValue is empty, must contain exactly one of the supported datatypes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tests, err := request.LegacyTests(parse(t,
+			tests, err := expr.LegacyTests(parse(t,
 				`{'a':{'ComparisonOperator':'`+c.op+`','AttributeValueList':[`+c.values+`]}}`))
 			wantMessage(t, err, c.want)
 			if c.want == "" && (len(tests) != 1 || tests[0].Name != "a" || tests[0].Op != c.op) {
@@ -114,7 +115,7 @@ func TestLegacyTestsCheckTheirOperands(t *testing.T) {
 			}
 		})
 	}
-	if tests, err := request.LegacyTests(nil); tests != nil || err != nil {
+	if tests, err := expr.LegacyTests(nil); tests != nil || err != nil {
 		t.Errorf("no filter: %v, %v", tests, err)
 	}
 }
