@@ -71,6 +71,7 @@ type ReadPattern struct {
 	Fold   string `json:"fold,omitempty"` // what the reader does with the cells: sum, max, min, count
 
 	Except []string `json:"except,omitempty"` // columns of the family that the reader leaves out
+	Of     string   `json:"of,omitempty"`     // what the application asked of DynamoDB, as its author wrote it
 }
 
 // View is a continuous materialized view over the target table: its rows under a key made of column

@@ -24,6 +24,24 @@ type TemplatePart struct {
 // Template is a parsed template.
 type Template []TemplatePart
 
+// String returns the part as it stands in a template.
+func (p TemplatePart) String() string {
+	switch {
+	case p.Name == "":
+		return strings.NewReplacer("{", "{{", "}", "}}").Replace(p.Literal)
+	case p.Salt != nil:
+		return "{salt(" + strings.Join(p.Salt, ",") + ";" + p.Buckets + ")}"
+	}
+	s := "{" + p.Name
+	for _, f := range p.Filters {
+		s += "|" + f.Name
+		if len(f.Args) > 0 {
+			s += "(" + strings.Join(f.Args, ",") + ")"
+		}
+	}
+	return s + "}"
+}
+
 // ParseTemplate reads literal text with {name}, {name|filter|filter(args)} and {salt(a,b;n)}; {{
 // and }} stand for braces.
 func ParseTemplate(s string) (Template, error) {

@@ -1,7 +1,6 @@
 package lint
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/problem"
@@ -110,53 +109,16 @@ func (c *linter) unordered(pl *ir.Plan, depth int) (string, bool) {
 	if mode == "" {
 		mode = c.Mapping.Segments.S
 	}
-	row, err := lang.ParseTemplate(pl.Src.S)
-	if err != nil || mode == tmpl.SegOrdered || depth >= pl.Row.Parts(c.Delimiter())-1 {
+	if mode == tmpl.SegOrdered || depth >= pl.Row.Parts(c.Delimiter())-1 {
 		return "", false
 	}
 	at := 0
-	for _, part := range row {
-		if part.Name == "" {
-			at += strings.Count(part.Literal, c.Delimiter())
-		} else if at == depth && c.lowestByte(pl.Rule, part) < c.Delimiter()[0] {
-			return part.Name, true
+	for _, piece := range pl.Row.Pieces() {
+		if piece.Name == "" {
+			at += strings.Count(piece.Literal, c.Delimiter())
+		} else if at == depth && piece.Lowest < c.Delimiter()[0] {
+			return piece.Name, true
 		}
 	}
 	return "", false
-}
-
-// lowestByte returns a lower bound of the bytes that a reference can give. It is 0xff for texts of
-// one fixed length: none is the beginning of another, so the delimiter after them does not change
-// their order.
-func (c *linter) lowestByte(r *ir.Rule, part lang.TemplatePart) byte {
-	if part.Salt != nil {
-		return 0xff
-	}
-	low := byte(0)
-	typ := c.KeyTypes()[part.Name]
-	if i := slices.IndexFunc(r.Captures, func(x tmpl.Capture) bool { return x.Name == part.Name }); i >= 0 {
-		capture := r.Captures[i]
-		if typ = 0; capture.All {
-			typ = capture.Type
-		}
-		if capture.Kind == lang.Digits {
-			low = '0'
-		}
-	}
-	if typ == 'N' {
-		low = '+'
-	}
-	for _, f := range part.Filters {
-		switch f.Name {
-		case "pad", "revms", "rev64", "hash", "hmac":
-			low = 0xff
-		case "ordnum":
-			low = '/'
-		case "hex":
-			low = '0'
-		case "b64", "iso_ms", "s_ms", "int":
-			low = '-'
-		}
-	}
-	return low
 }

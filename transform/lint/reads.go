@@ -14,7 +14,7 @@ import (
 func (c *linter) lintReads() {
 	for i := range c.Mapping.Reads {
 		x := &c.Mapping.Reads[i]
-		read := ir.ReadPattern{Name: x.At.S, Family: x.Family.S, Fold: x.Fold.S}
+		read := ir.ReadPattern{Name: x.At.S, Family: x.Family.S, Fold: x.Fold.S, Of: x.AccessPatternInText.S}
 		given, at := 0, x.At
 		for _, way := range []struct {
 			how string

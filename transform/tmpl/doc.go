@@ -8,9 +8,11 @@
 //	compile.go   New: references, filters and segment modes of a template
 //	common.go    the values that follow from a text that either of two templates gave
 //	hole.go      the place of a variable in a template, for the way back to the item
+//	piece.go     the parts of a template, for those who read the rows that it gives
 //	values.go    the values of references out of a text, and the text that a pattern matches
 //	template.go  Template and its evaluation
 //	filter.go    the filters
+//	beginning.go what the beginning of a text, or its bounds, show of a pattern
 //	shape.go     supersets of texts, and whether two overlap
 //	pattern.go   patterns and captures
 //	refusal.go   why a mapping cannot map an item
