@@ -26,6 +26,7 @@
 //	prove    the static checks that a mapping is safe
 //	lint     warnings about what may cause trouble later
 //	emit     items and changes → rows and cells, and rows → items
+//	access   how rows answer reads of DynamoDB
 //	edit     what a change of the mapping does to the rows that the old one wrote
 //	steps    what a program does, step by step, for people
 package transform
@@ -35,6 +36,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/problem"
+	"github.com/tailrace-cdc/replicator/transform/access"
 	"github.com/tailrace-cdc/replicator/transform/compile"
 	"github.com/tailrace-cdc/replicator/transform/emit"
 	"github.com/tailrace-cdc/replicator/transform/ir"
@@ -156,6 +158,18 @@ func (p *Program) Families() []Family { return slices.Clone(p.prog.Families) }
 
 // Reads lists the access patterns that the mapping documents.
 func (p *Program) Reads() []ReadPattern { return p.prog.Reads }
+
+// RulesOf returns the rules that may take items with keys that meet tests, and what the tests show
+// of their captures.
+func (p *Program) RulesOf(tests []access.Test) []access.Bound { return access.Rules(p.prog, tests) }
+
+// Judge returns how the program's rows answer a read of DynamoDB.
+func (p *Program) Judge(q access.Query) access.Verdict { return access.Judge(p.prog, q) }
+
+// JudgeDeclared returns how one of Reads answers a read of DynamoDB.
+func (p *Program) JudgeDeclared(q access.Query, r ReadPattern) access.Verdict {
+	return access.JudgeDeclared(p.prog, q, r)
+}
 
 // Views lists the materialized views that the mapping requires. The administrator creates them.
 func (p *Program) Views() []View { return p.prog.Views }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/transform/access"
 )
 
 // proposed is one rule of the proposal: an item becomes a row.
@@ -66,7 +67,7 @@ func (w *writer) rule(r *proposed, first bool) {
 	if r.comment != "" {
 		w.line("# %s", r.comment)
 	}
-	w.line("- name: %s", quoteName(r.name))
+	w.line("- name: %s", access.Quote(r.name))
 	w.line("  match: {%s}", r.match)
 	if first && r.lead != "" {
 		w.line("  row: \"%s\"   # %s keeps items apart from rows of indexes", r.lead+r.row, r.lead)
@@ -80,11 +81,11 @@ func (w *writer) rule(r *proposed, first bool) {
 			break
 		}
 		w.line("  # - {attr: %s, to: \"n:%s\", as: int64, fallback: d}   # always a 64-bit integer in the sample; needs "+
-			"family n, and %s in the except list", quoteName(name), name, quoteName(name))
+			"family n, and %s in the except list", access.Quote(name), name, access.Quote(name))
 	}
 	if ttl := w.s.src.TTLAttr; first && ttl != "" {
 		w.line("  # on_ttl_expiry: delete   # items expire by %s: delete, keep, archive (needs a place in the "+
-			"configuration) or archive:<family>", quoteName(ttl))
+			"configuration) or archive:<family>", access.Quote(ttl))
 	}
 	w.indexes(r)
 }
@@ -97,12 +98,8 @@ func (w *writer) indexes(r *proposed) {
 		if r.indexed != nil && r.indexed[x.Name] == 0 {
 			continue
 		}
-		row := w.s.lead(x.Name, x.Name)
-		for _, k := range x.Key {
-			row += ref(k, k.Name) + "#"
-		}
-		lines = append(lines, fmt.Sprintf("  # - {name: %s, row: \"%s%s\", cells: [{const: \"0x00\", to: \"x:k\"}]}",
-			quoteName(x.Name), row, r.row))
+		row := access.IndexTemplate(w.s.lead(x.Name, x.Name), x.Key, "#", r.row)
+		lines = append(lines, "  # - "+access.IndexEntry(x.Name, row, "x"))
 	}
 	if len(lines) == 0 {
 		return
@@ -126,7 +123,7 @@ func (w *writer) views() {
 			keyed = keyed || w.s.isKey(k.Name)
 		}
 		if !keyed {
-			lines = append(lines, fmt.Sprintf("# - {name: %s, key: [%s]}", quoteName(x.Name), strings.Join(columns, ", ")))
+			lines = append(lines, fmt.Sprintf("# - {name: %s, key: [%s]}", access.Quote(x.Name), strings.Join(columns, ", ")))
 		}
 	}
 	if len(lines) == 0 {

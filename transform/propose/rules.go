@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/transform/access"
 )
 
 // rules returns the proposed rules: one for all items, or one per kind and one for the rest.
@@ -14,10 +15,10 @@ import (
 // second part; all other rows begin with a word that no kind has, or have an empty second part.
 func (s *Sampler) rules() (out []proposed) {
 	kinds, prefixed := s.kinds()
-	pk, rest := s.src.Schema.Partition, proposed{name: "item", keys: quoteName(s.src.Schema.Partition.Name)}
+	pk, rest := s.src.Schema.Partition, proposed{name: "item", keys: access.Quote(s.src.Schema.Partition.Name)}
 	captures := s.names()
 	p, joint := captures.unique("pk"), "#"
-	rest.match, rest.row = fmt.Sprintf("%s: \"{%s}\"", quoteName(pk.Name), p), ref(pk, p)
+	rest.match, rest.row = fmt.Sprintf("%s: \"{%s}\"", access.Quote(pk.Name), p), access.Reference(pk, p)
 	if len(s.src.Indexes) > 0 && !prefixed {
 		rest.lead = s.lead("item", "")
 	}
@@ -29,9 +30,9 @@ func (s *Sampler) rules() (out []proposed) {
 	}
 	if sk := s.src.Schema.Sort; sk != nil {
 		c := captures.unique("sk")
-		rest.match += fmt.Sprintf(", %s: \"{%s}\"", quoteName(sk.Name), c)
-		rest.row += joint + ref(*sk, c)
-		rest.keys += ", " + quoteName(sk.Name)
+		rest.match += fmt.Sprintf(", %s: \"{%s}\"", access.Quote(sk.Name), c)
+		rest.row += joint + access.Reference(*sk, c)
+		rest.keys += ", " + access.Quote(sk.Name)
 	}
 	if len(kinds) == 0 {
 		return []proposed{rest}
@@ -67,10 +68,10 @@ func (s *Sampler) ruleOf(k kind, lead, keys string, named *names) proposed {
 	pk, sk := s.src.Schema.Partition, s.src.Schema.Sort
 	pattern, row, words := k.pk.parts(pk, "pk", captures)
 	r := proposed{lead: lead, keys: keys, indexed: k.indexed,
-		match: fmt.Sprintf("%s: \"%s\"", quoteName(pk.Name), pattern), row: row}
+		match: fmt.Sprintf("%s: \"%s\"", access.Quote(pk.Name), pattern), row: row}
 	if sk != nil {
 		pattern, row, more := k.sk.parts(*sk, "sk", captures)
-		r.match += fmt.Sprintf(", %s: \"%s\"", quoteName(sk.Name), pattern)
+		r.match += fmt.Sprintf(", %s: \"%s\"", access.Quote(sk.Name), pattern)
 		r.row += "#" + row
 		words = append(words, more...)
 	}
@@ -83,32 +84,10 @@ func (f form) parts(of change.KeyAttr, free string, captures *names) (pattern, r
 	switch {
 	case f.word == "":
 		c := captures.unique(free)
-		return "{" + c + "}", ref(of, c), nil
+		return "{" + c + "}", access.Reference(of, c), nil
 	case f.alone:
 		return f.word, f.word, []string{f.word}
 	}
 	text := f.word + "#{" + captures.unique(f.word) + "}"
 	return text, text, []string{f.word}
-}
-
-// ref returns the reference that puts a key attribute into a row key, by the name of its capture or
-// its own.
-func ref(k change.KeyAttr, name string) string {
-	switch k.Type {
-	case 'B':
-		return "{" + name + "|hex}"
-	case 'N':
-		return "{" + name + "|ordnum}"
-	}
-	return "{" + name + "}"
-}
-
-// quoteName quotes an attribute's name if YAML needs it.
-func quoteName(name string) string {
-	plain := strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
-	if name != "" && plain == "" && !strings.ContainsAny(name[:1], "0123456789") &&
-		!slices.Contains([]string{"y", "n", "yes", "no", "on", "off", "true", "false", "null"}, strings.ToLower(name)) {
-		return name
-	}
-	return fmt.Sprintf("%q", name)
 }
