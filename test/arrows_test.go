@@ -81,6 +81,7 @@ var arrows = map[string][]string{
 	"verify":     {"verify", "delegation", "source", "sink", "protocol", "transform", "change", "failure", "host"},
 	"admin":      {"admin", "pipeline", "price"},
 	"sandbox":    {"sandbox", "dynamodb"},
+	"shadow":     {"shadow", "transform", "dynamodb", "change"},
 	"dynamodb":   {"dynamodb"},
 	"change":     {},
 	"deploy":     {},

@@ -1,0 +1,42 @@
+package pattern
+
+import (
+	"slices"
+
+	"github.com/tailrace-cdc/replicator/transform/access"
+)
+
+// Grade returns how rows in Bigtable answer a read; nil for scans, writes and statements, and for
+// tables without a mapping.
+func (r *Reader) Grade(p Pattern) *access.Verdict {
+	t := r.tables[p.Table]
+	if p.Kind != Read || t == nil || t.Program == nil {
+		return nil
+	}
+	q := t.query(&p)
+	for _, declared := range t.Program.Reads() {
+		if d, ok := parseOf(declared.Of); ok && d.is(t, &p) {
+			v := t.Program.JudgeDeclared(q, declared)
+			return &v
+		}
+	}
+	v := t.Program.Judge(q)
+	return &v
+}
+
+// query returns what a pattern asks of the table.
+func (t *Table) query(p *Pattern) access.Query {
+	keys, sort := t.keys(p.Index)
+	q := access.Query{Get: p.Operation != "Query", Index: p.Index, Key: keys, Rules: slices.Clone(p.Rules),
+		Backward: p.Backward}
+	if p.None {
+		q.Rules = []access.Bound{}
+	}
+	for _, k := range sort {
+		q.Sort = append(q.Sort, k.Name)
+	}
+	for _, k := range p.Key {
+		q.Tests = append(q.Tests, access.Test{Attr: k.Attr, Op: k.Op})
+	}
+	return q
+}

@@ -1,0 +1,100 @@
+package pattern
+
+import (
+	"github.com/tailrace-cdc/replicator/dynamodb/wire"
+)
+
+// Use is a pattern in one request. Keys is how many items a batch or a transaction names; 1 for
+// other requests.
+type Use struct {
+	Pattern Pattern
+	Keys    int
+}
+
+// Reason is why a request has no pattern.
+type Reason string
+
+// The reasons. They are bounded, for metrics.
+const (
+	BadJSON       Reason = "json"       // the body is no JSON object
+	BadTable      Reason = "table"      // no or no valid name of a table or index
+	BadKey        Reason = "key"        // a key that the table does not have, or none
+	BadExpression Reason = "expression" // an expression or a value in it cannot be parsed
+	NotItems      Reason = "operation"  // the operation reads and writes no items
+)
+
+// Request is what Of reads of a request: its patterns, one for each table and action, or the reason
+// why it has none.
+type Request struct {
+	Uses    []Use
+	Skipped Reason
+}
+
+// Of returns the patterns of a request without knowledge of any table.
+func Of(operation string, body []byte) Request { return new(Reader).Of(operation, body) }
+
+// Of returns the patterns of a request. operation is the name behind the dot of X-Amz-Target.
+func (r *Reader) Of(operation string, body []byte) Request {
+	read, known := operations[operation]
+	if !known {
+		return Request{Skipped: NotItems}
+	}
+	n, err := wire.Parse(string(body))
+	if err != nil || n.Kind != wire.Object {
+		return Request{Skipped: BadJSON}
+	}
+	c := &call{reader: r, operation: operation}
+	if reason := read(c, n); reason != "" {
+		return Request{Skipped: reason}
+	}
+	return Request{Uses: c.uses}
+}
+
+// call collects the patterns of one request.
+type call struct {
+	reader    *Reader
+	operation string
+	uses      []Use
+}
+
+// operations are the operations on items.
+var operations = map[string]func(*call, *wire.Node) Reason{
+	"GetItem":            (*call).get,
+	"Query":              (*call).query,
+	"Scan":               (*call).scan,
+	"BatchGetItem":       (*call).batchGet,
+	"TransactGetItems":   (*call).transactGet,
+	"PutItem":            (*call).write,
+	"DeleteItem":         (*call).write,
+	"UpdateItem":         (*call).write,
+	"BatchWriteItem":     (*call).batchWrite,
+	"TransactWriteItems": (*call).transactWrite,
+
+	"ExecuteStatement":      (*call).statement,
+	"BatchExecuteStatement": (*call).statement,
+	"ExecuteTransaction":    (*call).statement,
+}
+
+// pattern returns a pattern of the call for a table; ok is false where its name is not one.
+func (c *call) pattern(kind Kind, table string) (p Pattern, ok bool) {
+	name, ok := tableName(table)
+	return Pattern{Kind: kind, Operation: c.operation, Table: name}, ok
+}
+
+// add adds a pattern with one key to the call, or the key to the same pattern of an earlier one.
+func (c *call) add(p Pattern) {
+	id := p.id()
+	for i := range c.uses {
+		if c.uses[i].Pattern.id() == id {
+			c.uses[i].Keys++
+			return
+		}
+	}
+	c.uses = append(c.uses, Use{Pattern: p, Keys: 1})
+}
+
+// statement counts PartiQL.
+func (c *call) statement(*wire.Node) Reason {
+	c.add(Pattern{Kind: Statement, Operation: "PartiQL"})
+	return ""
+}

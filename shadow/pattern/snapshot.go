@@ -1,0 +1,117 @@
+package pattern
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// snapshotFormat is the format of snapshots that this version writes.
+const snapshotFormat = 1
+
+// Snapshot holds the counts of one or several instances.
+type Snapshot struct {
+	Format   int              `json:"format"`
+	Requests int64            `json:"requests"`
+	Patterns []Count          `json:"patterns"`          // the most frequent first, then by text
+	Skipped  map[Reason]int64 `json:"skipped,omitempty"` // requests without a pattern
+}
+
+// Count is what was counted of a pattern.
+type Count struct {
+	Pattern  Pattern   `json:"pattern"`
+	Requests int64     `json:"requests"`
+	Keys     int64     `json:"keys"`
+	Failed   int64     `json:"failed,omitempty"`
+	Bytes    Histogram `json:"bytes"`
+	Micros   Histogram `json:"micros"`
+}
+
+// Parse reads a snapshot that was written as JSON.
+func Parse(data []byte) (*Snapshot, error) {
+	s := &Snapshot{}
+	if err := json.Unmarshal(data, s); err != nil {
+		return nil, fmt.Errorf("parse snapshot of patterns: %w", err)
+	}
+	if s.Format < 1 || s.Format > snapshotFormat { // Rule 11: a newer format is refused
+		return nil, fmt.Errorf("parse snapshot of patterns: format %d, this version reads up to %d", s.Format,
+			snapshotFormat)
+	}
+	return s, nil
+}
+
+// Merge adds the counts of another snapshot. Nothing is cut off: several instances together may
+// have more patterns of a table than one collector holds.
+func (s *Snapshot) Merge(o *Snapshot) {
+	s.Format = snapshotFormat
+	s.Requests += o.Requests
+	places := map[string]int{}
+	for i := range s.Patterns {
+		places[s.Patterns[i].Pattern.id()] = i
+	}
+	for i := range o.Patterns {
+		at, have := places[o.Patterns[i].Pattern.id()]
+		if !have {
+			s.Patterns = append(s.Patterns, o.Patterns[i].clone())
+			continue
+		}
+		s.Patterns[at].merge(&o.Patterns[i])
+	}
+	for reason, n := range o.Skipped {
+		s.skip(reason, n)
+	}
+	s.sort()
+}
+
+// Share returns which part of the counted requests has the pattern at a place, from 0 to 1.
+func (s *Snapshot) Share(place int) float64 {
+	if s.Requests == 0 {
+		return 0
+	}
+	return float64(s.Patterns[place].Requests) / float64(s.Requests)
+}
+
+// skip adds requests without a pattern.
+func (s *Snapshot) skip(reason Reason, n int64) {
+	if s.Skipped == nil {
+		s.Skipped = map[Reason]int64{}
+	}
+	s.Skipped[reason] += n
+}
+
+// sort brings the patterns into their order.
+func (s *Snapshot) sort() {
+	type sorted struct {
+		text, id string
+		count    Count
+	}
+	all := make([]sorted, len(s.Patterns))
+	for i := range s.Patterns {
+		all[i] = sorted{s.Patterns[i].Pattern.Text(), s.Patterns[i].Pattern.id(), s.Patterns[i]}
+	}
+	slices.SortFunc(all, func(a, b sorted) int {
+		return cmp.Or(cmp.Compare(b.count.Requests, a.count.Requests), strings.Compare(a.text, b.text),
+			strings.Compare(a.id, b.id))
+	})
+	for i := range all {
+		s.Patterns[i] = all[i].count
+	}
+}
+
+// merge adds the counts of the same pattern.
+func (c *Count) merge(o *Count) {
+	c.Requests += o.Requests
+	c.Keys += o.Keys
+	c.Failed += o.Failed
+	c.Bytes.Merge(&o.Bytes)
+	c.Micros.Merge(&o.Micros)
+}
+
+// clone returns a copy whose counts are its own.
+func (c *Count) clone() Count {
+	out := *c
+	out.Bytes, out.Micros = c.Bytes.clone(), c.Micros.clone()
+	return out
+}
