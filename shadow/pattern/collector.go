@@ -53,7 +53,7 @@ func (c *Collector) Add(r Request, a Answer) {
 	}
 }
 
-// count returns the count of a pattern, or that of the others where the collector is full.
+// count returns the count of a pattern, or of the others together where the collector is full.
 func (c *Collector) count(p *Pattern) *Count {
 	id := p.id()
 	if n := c.counts[id]; n != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/access"
 )
 
-// declared is what an entry of `reads` says that the application asks of DynamoDB.
+// declared is the read of DynamoDB that an entry of `reads` answers.
 type declared struct {
 	get   bool
 	index string

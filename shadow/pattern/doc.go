@@ -24,8 +24,9 @@
 //	snapshot.go  counts that merge, as JSON
 //	histogram.go sizes and latencies in fixed buckets
 //	of.go        a request's patterns
-//	read.go      reads by key, and scans
 //	write.go     writes, by their form
+//	read.go      reads by key, and scans
+//	call.go      the patterns of one request, while it is read
 //	reader.go    the tables that requests are read for; values for the mapping
 //	pattern.go   a pattern and its text
 package pattern

@@ -24,7 +24,7 @@ func (r *Reader) Grade(p Pattern) *access.Verdict {
 	return &v
 }
 
-// query returns what a pattern asks of the table.
+// query returns the read that a pattern makes of the table.
 func (t *Table) query(p *Pattern) access.Query {
 	keys, sort := t.keys(p.Index)
 	q := access.Query{Get: p.Operation != "Query", Index: p.Index, Key: keys, Rules: slices.Clone(p.Rules),

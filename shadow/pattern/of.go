@@ -50,13 +50,6 @@ func (r *Reader) Of(operation string, body []byte) Request {
 	return Request{Uses: c.uses}
 }
 
-// call collects the patterns of one request.
-type call struct {
-	reader    *Reader
-	operation string
-	uses      []Use
-}
-
 // operations are the operations on items.
 var operations = map[string]func(*call, *wire.Node) Reason{
 	"GetItem":            (*call).get,
@@ -73,28 +66,4 @@ var operations = map[string]func(*call, *wire.Node) Reason{
 	"ExecuteStatement":      (*call).statement,
 	"BatchExecuteStatement": (*call).statement,
 	"ExecuteTransaction":    (*call).statement,
-}
-
-// pattern returns a pattern of the call for a table; ok is false where its name is not one.
-func (c *call) pattern(kind Kind, table string) (p Pattern, ok bool) {
-	name, ok := tableName(table)
-	return Pattern{Kind: kind, Operation: c.operation, Table: name}, ok
-}
-
-// add adds a pattern with one key to the call, or the key to the same pattern of an earlier one.
-func (c *call) add(p Pattern) {
-	id := p.id()
-	for i := range c.uses {
-		if c.uses[i].Pattern.id() == id {
-			c.uses[i].Keys++
-			return
-		}
-	}
-	c.uses = append(c.uses, Use{Pattern: p, Keys: 1})
-}
-
-// statement counts PartiQL.
-func (c *call) statement(*wire.Node) Reason {
-	c.add(Pattern{Kind: Statement, Operation: "PartiQL"})
-	return ""
 }

@@ -26,11 +26,11 @@ type Index struct {
 	Sort      []change.KeyAttr
 }
 
-// Reader reads requests. The zero Reader knows no table. It is safe for concurrent use.
+// Reader reads requests. The zero Reader has no description of any table. It is safe for concurrent use.
 type Reader struct{ tables map[string]*Table }
 
-// NewReader returns a reader that knows tables: their keys give the order of conditions, their
-// mappings the rules.
+// NewReader returns a reader with descriptions of tables: their keys give the order of conditions,
+// their mappings the rules.
 func NewReader(tables ...Table) *Reader {
 	r := &Reader{tables: map[string]*Table{}}
 	for i := range tables {
@@ -130,7 +130,7 @@ func (r *Reader) setKey(p *Pattern, tests []access.Test) (ok bool) {
 	return true
 }
 
-// addRules adds rules to those of a pattern, in the order of the mapping.
+// addRules adds rules to the pattern, in the order of the mapping.
 func (p *Pattern) addRules(program *transform.Program, rules []access.Bound) {
 	all := program.Rules()
 	place := func(b access.Bound) int {

@@ -109,7 +109,7 @@ func (c *Count) merge(o *Count) {
 	c.Micros.Merge(&o.Micros)
 }
 
-// clone returns a copy whose counts are its own.
+// clone returns a copy with counts of its own.
 func (c *Count) clone() Count {
 	out := *c
 	out.Bytes, out.Micros = c.Bytes.clone(), c.Micros.clone()

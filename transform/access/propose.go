@@ -55,8 +55,8 @@ func Quote(name string) string {
 	return fmt.Sprintf("%q", name)
 }
 
-// propose returns the index rows that would serve a read without one: those of all its rules. They
-// are proposed only if the mapping compiles with them and the read is then served. why is the
+// propose returns the index rows that would serve a read without one, one for each of its rules.
+// They are proposed only if the mapping compiles with them and the read is then served. why is the
 // reason where it is not.
 func propose(p *ir.Program, q *Query, rules []*ir.Rule) (rows []IndexRow, why string) {
 	m := p.Table.Mapping

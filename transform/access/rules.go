@@ -33,8 +33,8 @@ func Rules(p *ir.Program, tests []Test) (out []Bound) {
 	return out
 }
 
-// inIndex reports whether items of a rule may have the attributes that are tested: those of the
-// table's key, and others that the rule names. Where no rule names an attribute, all may have it.
+// inIndex reports whether items of a rule may have the attributes that are tested: they are part of
+// the table's key, or the rule names them. Where no rule names an attribute, all may have it.
 func inIndex(p *ir.Program, r *ir.Rule, tests []Test) bool {
 	for _, t := range tests {
 		if p.KeyType(t.Attr) != 0 || names(r, t.Attr) {

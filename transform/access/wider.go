@@ -40,14 +40,14 @@ func (r *reach) limits(f *findings) {
 			case l.how == Is && yes, r.tail != "" && s.tailShows(l):
 			case r.q.Get && r.row(): // the item is known by its columns
 			default:
-				f.widen("%s: the key is not limited by {%s}, which %s", s.plan.Name, l.name, says[l.how])
+				f.widen("%s: the key is not limited by {%s}, which %s", s.plan.Name, l.name, shows[l.how])
 			}
 		}
 	}
 }
 
-// says names what a read shows of a value.
-var says = map[How]string{Is: "the read fixes", Begins: "the read fixes the beginning of",
+// shows names what a read shows of a value.
+var shows = map[How]string{Is: "the read fixes", Begins: "the read fixes the beginning of",
 	Within: "the read gives bounds of", Limited: "the read limits"}
 
 // tailShows reports whether the open end of the read limits a capture as the request does.
@@ -88,7 +88,7 @@ func textOf(r *ir.Rule, attr string) string {
 	return "{" + attr + "}"
 }
 
-// separated finds ranges that begin with a value whose end the range does not show.
+// separated finds ranges that begin with a value, but do not show its end.
 func (r *reach) separated(f *findings) {
 	if r.row() || r.tail != "" || r.fixed == 0 {
 		return

@@ -29,7 +29,7 @@ type Beginning struct {
 	Whole []int // slots of the captures that end within it
 	Open  int   // slot of the capture within which it ends; -1 if it ends beside one
 	Met   bool  // it reaches a capture, if only to differ from what that takes
-	Sure  bool  // false: it says more of further captures than Whole and Open have
+	Sure  bool  // false: it limits further captures, in a way that is not known
 	All   bool  // the pattern matches every text that begins so
 }
 

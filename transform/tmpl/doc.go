@@ -8,7 +8,7 @@
 //	compile.go   New: references, filters and segment modes of a template
 //	common.go    the values that follow from a text that either of two templates gave
 //	hole.go      the place of a variable in a template, for the way back to the item
-//	piece.go     the parts of a template, for those who read the rows that it gives
+//	piece.go     the parts of a template, for readers of the rows that it gives
 //	values.go    the values of references out of a text, and the text that a pattern matches
 //	template.go  Template and its evaluation
 //	filter.go    the filters

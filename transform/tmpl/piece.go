@@ -6,8 +6,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
-// Piece is one part of a template, for those who read the rows that it gives: literal text, a
-// reference or a salt.
+// Piece is one part of a template, for readers of the rows that it gives: literal text, a reference
+// or a salt.
 type Piece struct {
 	Literal string   // "" for a reference
 	Source  string   // the part as its author wrote it
@@ -103,7 +103,7 @@ const (
 	Descending
 )
 
-// Order returns how the texts of the part sort. DynamoDB sorts values by their bytes, and those of
+// Order returns how the texts of the part sort. DynamoDB sorts values by their bytes, and values of
 // the type N by their size; number is set for these where the mapping does not show it. Times in
 // milliseconds count as sorted: from 2001 to 2286 they have 13 digits.
 func (p *Piece) Order(number bool) Order {
