@@ -90,6 +90,7 @@ func TestKeyConditionsAndTemplates(t *testing.T) {
 		{"p s", several, "Query p='U#1' and s<'O'", access.Served, "row u#{u}#i"},
 		{"p s", spread, "Query p='U#1'", access.NoRead, ""},
 		{"p s", spread, "Query p='U#1' and begins_with(s,'O')", access.Served, "prefix o#{u}#"},
+		{"p s", `{p: "{u}", s: INFO} → u#{u}#i ; {p: "{u}.{n:d}", s: "O#{id}"} → u#{u}#{n}#{id}`, "Query p='1.2'", access.NoRead, ""},
 
 		// what else is in the range
 		{"p s", `{p: "U#{u}", s: "O#{id}"} → u#{u}#{id} ; {p: "U#{u}", s: "R#{id}"} → u#{u}#{id}#r`,
@@ -131,6 +132,26 @@ func tableOf(t tb, keys, rules string) Table {
 		indexes = append(indexes, indexOf(strings.ReplaceAll(x, "of sort", "of_sort")))
 	}
 	return mapped(t, "Things", sb.String(), schemaOf(parts[0]), indexes...)
+}
+
+// TestRowsOfSomeItemsServeNoRead: an index row answers a read only if every item of it has one.
+func TestRowsOfSomeItemsServeNoRead(t *testing.T) {
+	for index, want := range map[string]access.Grade{
+		`{name: i, row: "i#{id}", cells: [{attr: v, to: "x:v"}]}`:                                           access.Served,
+		`{name: i, row: "i#{id}", when: "has(item.id)", cells: [{attr: v, to: "x:v"}]}`:                     access.Served,
+		`{name: i, row: "i#{id}", when: "has(item.id) && item.v == 'a'", cells: [{attr: v, to: "x:v"}]}`:    access.NoRead,
+		`{name: i, row: "i#{id}", when: "has(item.v)", cells: [{attr: v, to: "x:v"}]}`:                      access.NoRead,
+		`{name: i, row: "i#{id}", match: {v: {equals: a}}, cells: [{attr: v, to: "x:v"}]}`:                  access.NoRead,
+		`{name: i, row: "i#{id}", match: {v: {exists: false}, id: "{all}"}, cells: [{attr: v, to: "x:v"}]}`: access.NoRead,
+		`{name: i, row: "i#{id}#{v}", cells: [{attr: v, to: "x:v"}]}`:                                       access.NoRead,
+	} {
+		const rule = "mapping: 1\nfamilies: {d: {max_versions: 1}, x: {max_versions: 1}}\nrules:\n" +
+			`- {name: r, match: {id: "{id}"}, row: "{site}", cells: [{attr: v, to: "d:{id}"}], index: [`
+		r := NewReader(mapped(t, "Sites", rule+index+"]}\n", schemaOf("id")))
+		if v := r.Grade(one(t, r, "Sites", "GetItem id='1'")); v.Grade != want {
+			t.Errorf("%s: %s: %s, want %s", index, v.Grade, v.Why, want)
+		}
+	}
 }
 
 func TestScansWritesAndUnknownTablesHaveNoGrade(t *testing.T) {

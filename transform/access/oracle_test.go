@@ -51,6 +51,7 @@ var designs = []design{
 	{"p s", "", `{p: "{a}", s: "{b}"} → {b}#{a}`},
 	{"p s", "", `{p: "{a}", s: "{b}"} → {a}`},
 	{"p s", "", `{p: "{a}", s: M} → {a} ; {p: "{a}", s: "C#{c}"} → {a}`},
+	{"p s", "", `{p: "{u}", s: INFO} → u#{u}#i ; {p: "{u}.{n:d}", s: "O#{id}"} → u#{u}#{n}#{id}`},
 	{"p s", "s p", `{p: "{a}", s: "{b}"} → {a}#{b} → s#{b}#{a}`},
 	{"p", "x y", `{p: "{a}"} → {a} → x#{x}#{y}#{a}`},
 	{"p", "x y:N", `{p: "{a}"} → {a} → x#{x}#{y}#{a}`},
@@ -118,7 +119,7 @@ func drawText(t *rapid.T, name string) string {
 	case 3:
 		return rapid.SampledFrom([]string{"INFO", "M", "C"}).Draw(t, name)
 	case 4:
-		return rapid.SampledFrom([]string{"U#", "O#", "R#", "A#", "B#", "C#"}).Draw(t, name) + id.Draw(t, name)
+		return rapid.SampledFrom([]string{"U#", "O#", "R#", "A#", "B#", "C#", "a."}).Draw(t, name) + id.Draw(t, name)
 	}
 	return id.Draw(t, name) + "#" + id.Draw(t, name)
 }
