@@ -90,7 +90,8 @@ func TestKeyConditionsAndTemplates(t *testing.T) {
 		{"p s", several, "Query p='U#1' and s<'O'", access.Served, "row u#{u}#i"},
 		{"p s", spread, "Query p='U#1'", access.NoRead, ""},
 		{"p s", spread, "Query p='U#1' and begins_with(s,'O')", access.Served, "prefix o#{u}#"},
-		{"p s", `{p: "{u}", s: INFO} → u#{u}#i ; {p: "{u}.{n:d}", s: "O#{id}"} → u#{u}#{n}#{id}`, "Query p='1.2'", access.NoRead, ""},
+		{"p s", `{p: "{u}", s: INFO} → u#{u}#i ; {p: "{u}.{n:d}", s: "O#{id}"} → u#{u}#{n}#{id}`, "Query p='1.2'",
+			access.NoRead, ""},
 
 		// what else is in the range
 		{"p s", `{p: "U#{u}", s: "O#{id}"} → u#{u}#{id} ; {p: "U#{u}", s: "R#{id}"} → u#{u}#{id}#r`,
@@ -150,6 +151,30 @@ func TestRowsOfSomeItemsServeNoRead(t *testing.T) {
 		r := NewReader(mapped(t, "Sites", rule+index+"]}\n", schemaOf("id")))
 		if v := r.Grade(one(t, r, "Sites", "GetItem id='1'")); v.Grade != want {
 			t.Errorf("%s: %s: %s, want %s", index, v.Grade, v.Why, want)
+		}
+	}
+}
+
+// TestProposalsThatWouldNotServe: an index row is proposed only if the read is then served.
+func TestProposalsThatWouldNotServe(t *testing.T) {
+	preset := "mapping: 1\npreset: default\n"
+	for name, c := range map[string]struct {
+		table        Table
+		request, why string
+	}{
+		"a capture has the attribute's name": {tableOf(t, "p; by_x: x", `{p: "{x}"} → {x}`), "Query by_x x='1'",
+			"an index row by its key would not serve it either"},
+		"a preset": {mapped(t, "Things", preset, schemaOf("p"), indexOf("by_x: x")), "Query by_x x='1'",
+			"a preset has no index rows"},
+		"an index without a known key": {tableOf(t, "p", `{p: "{a}"} → {a}`), "Query by_x x='1'",
+			"the key of index by_x is not known"},
+		"dropped": {mapped(t, "Things", "mapping: 1\nfamilies: {}\nrules:\n- {name: r, match: {p: \"{a}\"}, drop: true}\n",
+			schemaOf("p")), "GetItem p='1'", "the mapping drops the items of rule r"},
+	} {
+		r := NewReader(c.table)
+		v := r.Grade(one(t, r, "Things", c.request))
+		if v.Grade != access.NoRead || v.Index != nil || !strings.Contains(v.Why, c.why) {
+			t.Errorf("%s: %+v", name, v)
 		}
 	}
 }

@@ -7,7 +7,7 @@
 //
 // Rules alone looks at values, and its result has none of them: a capture of a rule is one value, begins with one, is
 // within a range, or is free. Judge reads only that, so a verdict holds for all requests of one form. It joins the row
-// template of each rule up to the first part that the read does not fix, and answers three questions: does every item of
+// template of each rule up to the first part that the read does not fix, and answers three: does every item of
 // the read have a row there (complete), has the range other rows too (wider), and do the rows come in the order of the
 // items (order). An index row that would serve a read without one is proposed only if the mapping compiles with it.
 //
