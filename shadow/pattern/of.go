@@ -47,6 +47,9 @@ func (r *Reader) Of(operation string, body []byte) Request {
 	if reason := read(c, n); reason != "" {
 		return Request{Skipped: reason}
 	}
+	if len(c.uses) == 0 {
+		return Request{Skipped: BadKey} // a batch of nothing
+	}
 	return Request{Uses: c.uses}
 }
 

@@ -113,7 +113,8 @@ func TestOperationsGiveTheirPatterns(t *testing.T) {
 			'pk':{'ComparisonOperator':'NE','AttributeValueList':[{'S':'1'}]}}}`, "expression"},
 		"a value that is none": {"Query", `{'TableName':'Shop','KeyConditionExpression':'pk = :p',
 			'ExpressionAttributeValues':{':p':'x'}}`, "expression"},
-		"another operation": {"DescribeTable", `{'TableName':'Shop'}`, "operation"},
+		"a batch of nothing": {"BatchWriteItem", `{'RequestItems':{'Shop':[]}}`, "key"},
+		"another operation":  {"DescribeTable", `{'TableName':'Shop'}`, "operation"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := r.Of(c.operation, quoted(c.body))
@@ -128,6 +129,18 @@ func TestOperationsGiveTheirPatterns(t *testing.T) {
 				t.Errorf("pattern (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// BenchmarkOf reads a Query of a table with a mapping, and counts it.
+func BenchmarkOf(b *testing.B) {
+	program, _ := compileMapping("Shop", single, schemaOf("pk sk"))
+	r, c := NewReader(Table{Name: "Shop", Schema: schemaOf("pk sk"), Program: program}), NewCollector()
+	body := quoted(`{'TableName':'Shop','KeyConditionExpression':'pk=:p and sk between :a and :b',
+		'ExpressionAttributeValues':{':p':{'S':'USER#ann'},':a':{'S':'ORDER#2026-01'},':b':{'S':'ORDER#2026-02'}}}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		c.Add(r.Of("Query", body), Answer{Bytes: 1_000})
 	}
 }
 
