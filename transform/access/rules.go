@@ -1,6 +1,7 @@
 package access
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -261,10 +262,7 @@ func (m *matcher) limitOthers(c *ir.Condition) {
 // beginning of the text; a bound that ends before a capture does not limit it.
 func (m *matcher) within(c *ir.Condition, op string, texts []string) bool {
 	low, high := bounds(op, texts)
-	shape := c.Pattern.Shape()
-	meets := func(s tmpl.Shape) bool { return tmpl.Overlap(s, shape) }
-	if low != nil && !slices.ContainsFunc(tmpl.From(*low), meets) ||
-		high != nil && !slices.ContainsFunc(tmpl.To(*high), meets) {
+	if low != nil && !overlaps(tmpl.From(*low), c.Pattern) || high != nil && !overlaps(tmpl.To(*high), c.Pattern) {
 		return false
 	}
 	if low == nil || high == nil {
@@ -291,6 +289,16 @@ func (m *matcher) within(c *ir.Condition, op string, texts []string) bool {
 		}
 	}
 	return true
+}
+
+// overlaps reports whether a text of the pattern has one of the shapes.
+func overlaps(shapes iter.Seq[tmpl.Shape], p *tmpl.Pattern) bool {
+	for s := range shapes {
+		if tmpl.Overlap(s, p.Shape()) {
+			return true
+		}
+	}
+	return false
 }
 
 // bounds returns the bounds of a range; nil where it has none.

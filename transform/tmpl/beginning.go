@@ -1,13 +1,17 @@
 package tmpl
 
 import (
+	"iter"
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
 // Shape returns a shape of the texts that the pattern matches.
-func (p *Pattern) Shape() (out Shape) {
+func (p *Pattern) Shape() Shape { return p.shape }
+
+// shapeOf returns the shape of a pattern.
+func shapeOf(p *Pattern) (out Shape) {
 	for i := range p.parts {
 		switch part := &p.parts[i]; part.kind {
 		case lang.Literal:
@@ -135,31 +139,41 @@ func (p *Pattern) endsAtFirst(i int, literal string) bool {
 // text, and their shapes grow with the square of it.
 const longestBound = 32
 
-// From returns shapes that together match every text from low on, and few others.
-func From(low string) (all []Shape) {
+// From returns shapes that together match every text from low on, and few others. Shapes of
+// texts that are most like low come first.
+func From(low string) iter.Seq[Shape] {
 	low = low[:min(len(low), longestBound)]
-	for i := range len(low) {
-		if low[i] < 0xff {
-			all = append(all, append(Text(low[:i]), State{Set: setBetween(low[i]+1, 0xff)}, anyByte))
+	return func(yield func(Shape) bool) {
+		if !yield(Beginnings(low)) {
+			return
+		}
+		for i := len(low) - 1; i >= 0; i-- {
+			if low[i] < 0xff && !yield(append(Text(low[:i]), State{Set: setBetween(low[i]+1, 0xff)}, anyByte)) {
+				return
+			}
 		}
 	}
-	return append(all, Beginnings(low))
 }
 
-// To returns shapes that together match every text up to high, and few others.
-func To(high string) (all []Shape) {
+// To returns shapes that together match every text up to high, and few others. Shapes of texts
+// that are most like high come first.
+func To(high string) iter.Seq[Shape] {
 	last := Text(high)
 	if len(high) > longestBound {
 		high = high[:longestBound]
 		last = Beginnings(high)
 	}
-	for i := range len(high) {
-		all = append(all, Text(high[:i]))
-		if high[i] > 0 {
-			all = append(all, append(Text(high[:i]), State{Set: setBetween(0, high[i]-1)}, anyByte))
+	return func(yield func(Shape) bool) {
+		if !yield(last) {
+			return
+		}
+		for i := len(high) - 1; i >= 0; i-- {
+			below := append(Text(high[:i]), State{Set: setBetween(0, max(high[i], 1)-1)}, anyByte)
+			if !yield(below[:i]) || high[i] > 0 && !yield(below) {
+				return
+			}
 		}
 	}
-	return append(all, last)
 }
 
 // Beginnings is the shape of all texts that begin with a text.

@@ -2,6 +2,7 @@ package tmpl
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"testing"
 
@@ -85,8 +86,13 @@ func TestBoundsHoldTheirTexts(t *testing.T) {
 			long := "abcdefghijklmnopqrstuvwxyz0123456789"
 			bound, text = long+bound, long+text
 		}
-		has := func(shapes []Shape) bool {
-			return slices.ContainsFunc(shapes, func(s Shape) bool { return Overlap(s, Text(text)) })
+		has := func(shapes iter.Seq[Shape]) bool {
+			for s := range shapes {
+				if Overlap(s, Text(text)) {
+					return true
+				}
+			}
+			return false
 		}
 		if from := has(From(bound)); text >= bound && !from || text < bound && from && len(bound) <= longestBound {
 			t.Fatalf("%q from %q: %v", text, bound, from)

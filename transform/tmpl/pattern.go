@@ -20,6 +20,7 @@ type Capture struct {
 type Pattern struct {
 	parts []patternPart
 	delim string
+	shape Shape // of the texts that it matches
 }
 
 type patternPart struct {
@@ -38,6 +39,7 @@ func NewPattern(p lang.Pattern, delim string, slot func(name string) int) *Patte
 		}
 		out.parts = append(out.parts, c)
 	}
+	out.shape = shapeOf(out)
 	return out
 }
 
