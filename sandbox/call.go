@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/tailrace-cdc/replicator/sandbox/signature"
 )
 
 // CallError is the reply to a Call that DynamoDB refused.
@@ -36,12 +38,15 @@ func (s *Sandbox) Call(ctx context.Context, operation, body string) (reply []byt
 	if streamOperations[operation] {
 		api = "DynamoDBStreams_20120810."
 	}
-	now := s.Clock.Now().UTC()
 	req.Header.Set("X-Amz-Target", api+operation)
 	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	now := s.Clock.Now().UTC()
 	req.Header.Set("X-Amz-Date", now.Format("20060102T150405Z"))
 	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=sandbox/"+now.Format("20060102")+"/"+Region+
 		"/dynamodb/aws4_request, SignedHeaders=host, Signature=00")
+	if s.o.CheckSignatures {
+		signature.Sign(req, []byte(body), Region, now)
+	}
 	defer func() {
 		switch r := recover(); r {
 		case nil:

@@ -24,6 +24,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/ledger"
 	"github.com/tailrace-cdc/replicator/sandbox/nats"
 	"github.com/tailrace-cdc/replicator/sandbox/s3"
+	"github.com/tailrace-cdc/replicator/sandbox/signature"
 	"github.com/tailrace-cdc/replicator/sandbox/stream"
 )
 
@@ -52,6 +53,8 @@ type Options struct {
 	Seed      uint64        // of everything random
 	Clock     *clock.Clock  // nil: the machine's
 	Sweep     time.Duration // time between sweeps of TTL and retention, on the sandbox's clock; default 10 s; < 0: never
+
+	CheckSignatures bool // refuse requests to DynamoDB that are not signed with the credentials of Env
 
 	Partitions int  // of a new stream; 0: four for on-demand tables, otherwise as many as the capacity needs
 	NoLedger   bool // for benchmarks: saves 32 bytes per change
@@ -131,6 +134,11 @@ func (s *Sandbox) start() error {
 	s.DynamoDB = dynamo.New(dynamo.Options{Stream: s.Stream, Clock: o.Clock, Region: Region, Account: Account,
 		Seed: o.Seed, Buckets: s.Buckets, Log: o.Log})
 	s.Faults = fault.New(o.Clock, o.Seed)
+	if o.CheckSignatures {
+		s.DynamoDB.Use(func(next http.Handler) http.Handler {
+			return signature.Require(Region, s.DynamoDB.Refuse, next)
+		})
+	}
 	s.DynamoDB.Use(s.saves.gate)
 	s.DynamoDB.Use(s.Faults.Wrap)
 	if err := s.open(); err != nil {
@@ -331,8 +339,8 @@ func Test(t TB, o Options) *Sandbox {
 }
 
 // Env returns the environment variables, as KEY=value, with which the usual clients use a sandbox
-// on these addresses; empty ones are Run's defaults. Any credentials do: the sandbox checks only
-// the form of a signature.
+// on these addresses; empty ones are Run's defaults. Any credentials do, unless the sandbox checks
+// signatures: otherwise it checks only their form.
 func Env(o Options) []string {
 	o = o.withDefaultPorts()
 	url := "http://" + o.DynamoDB
@@ -346,8 +354,8 @@ func Env(o Options) []string {
 		"AWS_ENDPOINT_URL_S3=http://" + o.S3,
 		"AWS_REGION=" + Region,
 		"AWS_DEFAULT_REGION=" + Region,
-		"AWS_ACCESS_KEY_ID=sandbox",
-		"AWS_SECRET_ACCESS_KEY=sandbox",
+		"AWS_ACCESS_KEY_ID=" + signature.AccessKey,
+		"AWS_SECRET_ACCESS_KEY=" + signature.SecretKey,
 		"BIGTABLE_EMULATOR_HOST=" + o.Bigtable,
 		"NATS_URL=" + o.NATS,
 	}

@@ -66,6 +66,8 @@ Ctrl-C ends it.
 	f.StringVar(&o.Dir, "dir", "", "keep everything here across restarts")
 	f.StringVar(&o.ReadyFile, "ready-file", "", "write this file when all four listen; it holds what env prints")
 	f.StringVar(&o.Timeline, "timeline", "", "file with a schedule of faults")
+	f.BoolVar(&o.CheckSignatures, "check-signatures", false,
+		"refuse requests to DynamoDB that are not signed with the credentials that env prints")
 	f.Uint64Var(&o.Seed, "seed", 0, "seed of everything random")
 	cmd.AddCommand(a.sandboxEnvCommand(&o))
 	return cmd

@@ -39,7 +39,8 @@ func (e *Error) JSON() []byte {
 	case "SerializationException":
 		prefix, field = "com.amazon.coral.service#", "Message"
 	case "UnknownOperationException", "MissingAuthenticationTokenException", "IncompleteSignatureException",
-		"UnrecognizedClientException", "AccessDeniedException", "ThrottlingException", "ExpiredTokenException":
+		"InvalidSignatureException", "UnrecognizedClientException", "AccessDeniedException", "ThrottlingException",
+		"ExpiredTokenException":
 		prefix = "com.amazon.coral.service#"
 	case "TransactionCanceledException":
 		field = "Message"

@@ -177,6 +177,16 @@ func reply(w http.ResponseWriter, status int, body []byte) {
 	_, _ = w.Write(body) // fails only when the client has disconnected
 }
 
+// Refuse answers a request with an error that a middleware has found.
+func (s *Server) Refuse(w http.ResponseWriter, bad *wire.Error) {
+	h := w.Header()
+	h["X-Amzn-Requestid"] = []string{s.requestID()}
+	h["Date"] = []string{s.o.Clock.Now().UTC().Format(http.TimeFormat)}
+	h["Server"] = []string{"Server"}
+	h["Content-Type"] = []string{"application/x-amz-json-1.0"}
+	reply(w, bad.Status(), bad.JSON())
+}
+
 // requestID returns an id in the service's form.
 func (s *Server) requestID() string {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"

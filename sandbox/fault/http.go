@@ -92,7 +92,7 @@ func (h *HTTP) Skew(d time.Duration) {
 }
 
 // CheckTime refuses requests that were signed more than five minutes from the server's
-// time, as the service does; the sandbox checks nothing else of a signature.
+// time, as the service does.
 func (h *HTTP) CheckTime(on bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
