@@ -40,6 +40,7 @@
 //	describe.go   what a description holds
 //	capacity.go   the read capacity that the readers of a table share
 //	principal.go  the identity of the caller
+//	sign.go       signs requests for the front of a shadow run
 //	source.go     clients, the deadline and the report of a call
 //	options.go    options and their defaults
 //	metrics.go    metrics
