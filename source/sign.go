@@ -22,3 +22,6 @@ func (s *Source) Signer() func(ctx context.Context, r *http.Request, hash string
 		return v4.SignHTTP(ctx, credentials, r, hash, "dynamodb", o.Region, time.Now())
 	}
 }
+
+// Region returns the AWS region of the source.
+func (s *Source) Region() string { return s.tables.Options().Region }

@@ -29,7 +29,7 @@ var arrows = map[string][]string{
 	"cmd": {
 		"admin", "audit", "catalog", "change", "checkpoint", "clients", "cmd", "config", "control", "cutover",
 		"daemon", "demo", "deploy", "explain", "failure", "host", "pipeline", "preflight", "price", "problem", "protocol",
-		"queue", "restore", "sandbox", "sink", "source", "transform", "verify",
+		"queue", "restore", "sandbox", "shadow", "sink", "source", "transform", "verify",
 	},
 	"demo": {
 		"audit", "catalog", "change", "clients", "config", "control", "failure", "pipeline", "problem", "protocol",
@@ -80,7 +80,6 @@ var arrows = map[string][]string{
 	"sink":       {"sink", "delegation", "transform", "change", "failure", "host", "googleauth"},
 	"verify":     {"verify", "delegation", "source", "sink", "protocol", "transform", "change", "failure", "host"},
 	"admin":      {"admin", "pipeline", "price"},
-	"shadow":     {"shadow"},
 	"sandbox":    {"sandbox", "dynamodb"},
 	"shadow":     {"shadow", "transform", "dynamodb", "change"},
 	"dynamodb":   {"dynamodb"},

@@ -60,7 +60,8 @@ Start with a live table:    replicator init --table NAME -o tailrace.yaml
 		a.recoverCommand(), a.tableCommand(), a.configCommand(),
 	)
 	root.AddCommand(a.archiveCommand(), a.upgradeCommand())
-	root.AddCommand(verifyCommand(a.App), explainCommand(a.App), a.repairCommand(), cutoverCommand(a.App))
+	root.AddCommand(verifyCommand(a.App), explainCommand(a.App), a.repairCommand(), cutoverCommand(a.App),
+		a.shadowCommand())
 	for _, cmd := range root.Commands() {
 		if cmd.HasSubCommands() && !cmd.Runnable() {
 			// Without a function of its own, cobra prints the help for any argument, and a mistyped
@@ -92,7 +93,7 @@ func (a *app) helpOfGroup(cmd *cobra.Command, _ []string) error {
 var groups = []struct{ id, title, commands string }{
 	{"start", "Start:", "demo sandbox init check schema run"},
 	{"watch", "Watch:", "status verify"},
-	{"inspect", "Inspect:", "explain queue archive"},
+	{"inspect", "Inspect:", "explain queue archive shadow"},
 	{"migrate", "Migrate:", "copy mapping cutover table"},
 	{"repair", "Repair:", "repair resync gaps dlq recover"},
 	{"administer", "Administer:", "pause resume upgrade config version"},

@@ -29,8 +29,8 @@
 //	link.go          the answers of the service to one client
 //	reply.go         answers of the front itself
 //	route.go         which service a request is for, and its head there
-//	sample.go        one exchange for Tap, and the queue of them
 //	body.go          where a body ends
+//	sample.go        one exchange for Tap, and the queue of them
 //	head.go          the head of a request or an answer
 //	reader.go        heads and bodies in the bytes of a connection
 package front

@@ -1,7 +1,6 @@
 package front
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -133,11 +132,6 @@ func (o *Options) service(given Service) (*service, error) {
 	}
 	s.addr = net.JoinHostPort(u.Hostname(), port)
 	return s, nil
-}
-
-// withoutPort returns a host in lower case, without the port of plain HTTP.
-func withoutPort(host string) []byte {
-	return bytes.TrimSuffix(bytes.ToLower([]byte(host)), []byte(":80"))
 }
 
 // loopback reports whether an address is one of this machine alone.

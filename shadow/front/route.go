@@ -112,3 +112,8 @@ func keepAll(*field) bool { return true }
 func keepUnsigned(f *field) bool {
 	return !f.is("host") && !f.is("authorization") && !f.is("x-amz-date") && !f.is("x-amz-security-token")
 }
+
+// withoutPort returns a host in lower case, without the port of plain HTTP.
+func withoutPort(host string) []byte {
+	return bytes.TrimSuffix(bytes.ToLower([]byte(host)), []byte(":80"))
+}

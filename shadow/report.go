@@ -1,0 +1,161 @@
+package shadow
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize/english"
+
+	"github.com/tailrace-cdc/replicator/shadow/pattern"
+	"github.com/tailrace-cdc/replicator/transform/access"
+)
+
+// Report is what a front has seen. It has no key and no value.
+type Report struct {
+	Schema  int       `json:"schema"`
+	Began   time.Time `json:"began"`
+	Ended   time.Time `json:"ended"`
+	Passed  Passed    `json:"requests"`
+	Counted int64     `json:"counted"` // by the engine
+
+	Patterns []Line            `json:"patterns"` // the most frequent first
+	Skipped  map[string]int64  `json:"skipped"`  // requests without a pattern, by reason
+	Counts   *pattern.Snapshot `json:"counts"`   // from which several reports are merged
+}
+
+// Passed is what became of the requests that a front passed on: Total is the sum of the others.
+type Passed struct {
+	Total     int64 `json:"total"`
+	Taken     int64 `json:"taken"`     // by the engine
+	Unsampled int64 `json:"unsampled"` // outside of the share
+	Dropped   int64 `json:"dropped"`   // the engine was too slow, or away
+}
+
+// Line is a pattern with its counts.
+type Line struct {
+	Text     string          `json:"text"`
+	Pattern  pattern.Pattern `json:"pattern"`
+	Requests int64           `json:"requests"`
+	Share    float64         `json:"share"` // of the counted requests
+	Keys     int64           `json:"keys"`
+	Failed   int64           `json:"failed"` // their status was not 200
+	Bytes    Spread          `json:"bytes"`  // of answers, as they were sent
+	Micros   Spread          `json:"micros"` // from the head of the request to the end of the answer
+	Verdict  *access.Verdict `json:"verdict,omitempty"`
+}
+
+// Spread is a median with what only one of a hundred exceeds.
+type Spread struct {
+	P50 int64 `json:"p50"`
+	P99 int64 `json:"p99"`
+}
+
+// NewReport returns the report on counts. Reads of tables that the reader has a mapping of get their
+// verdict.
+func NewReport(r *pattern.Reader, s *pattern.Snapshot, passed Passed) *Report {
+	out := newReport(s, passed)
+	for i := range out.Patterns {
+		out.Patterns[i].Verdict = r.Grade(out.Patterns[i].Pattern)
+	}
+	return out
+}
+
+func newReport(s *pattern.Snapshot, passed Passed) *Report {
+	out := &Report{
+		Schema: 1, Passed: passed, Counted: s.Requests, Patterns: []Line{}, Skipped: map[string]int64{}, Counts: s,
+	}
+	for i := range s.Patterns {
+		n := &s.Patterns[i]
+		out.Patterns = append(out.Patterns, Line{
+			Text: n.Pattern.Text(), Pattern: n.Pattern, Requests: n.Requests, Share: s.Share(i), Keys: n.Keys,
+			Failed: n.Failed, Bytes: spreadOf(&n.Bytes), Micros: spreadOf(&n.Micros),
+		})
+	}
+	for reason, n := range s.Skipped {
+		out.Skipped[string(reason)] = n
+	}
+	return out
+}
+
+// Merge returns the report on what several fronts have seen. A read has the first verdict that one of
+// them has.
+func Merge(reports []*Report) *Report {
+	counts, passed := pattern.NewCollector().Snapshot(), Passed{}
+	verdicts := map[string]*access.Verdict{}
+	for _, r := range reports {
+		counts.Merge(r.Counts)
+		passed.Total, passed.Taken = passed.Total+r.Passed.Total, passed.Taken+r.Passed.Taken
+		passed.Unsampled, passed.Dropped = passed.Unsampled+r.Passed.Unsampled, passed.Dropped+r.Passed.Dropped
+		for i := range r.Patterns {
+			if l := &r.Patterns[i]; verdicts[l.Text] == nil {
+				verdicts[l.Text] = l.Verdict
+			}
+		}
+	}
+	out := newReport(counts, passed)
+	for i, r := range reports {
+		if i == 0 || r.Began.Before(out.Began) {
+			out.Began = r.Began
+		}
+		if r.Ended.After(out.Ended) {
+			out.Ended = r.Ended
+		}
+	}
+	for i := range out.Patterns {
+		out.Patterns[i].Verdict = verdicts[out.Patterns[i].Text]
+	}
+	return out
+}
+
+// Keep leaves out the patterns of all other tables than these; none: nothing is left out.
+func (r *Report) Keep(tables []string) {
+	if len(tables) > 0 {
+		r.Patterns = slices.DeleteFunc(r.Patterns, func(l Line) bool { return !slices.Contains(tables, l.Pattern.Table) })
+	}
+}
+
+func spreadOf(h *pattern.Histogram) Spread { return Spread{h.Quantile(0.5), h.Quantile(0.99)} }
+
+// grades are the grades in the order in which the sentence counts them.
+var grades = []access.Grade{access.Served, access.OrderDiffers, access.WiderRange, access.NoRead}
+
+// Sentence returns the report in words.
+func (r *Report) Sentence() string {
+	if r.Counted == 0 {
+		return fmt.Sprintf("%s passed, and none was counted.", english.Plural(int(r.Passed.Total), "request", ""))
+	}
+	reads, writes := 0, 0
+	graded, missing := map[access.Grade]int{}, 0.0
+	for i := range r.Patterns {
+		switch l := &r.Patterns[i]; {
+		case l.Pattern.Kind == pattern.Write:
+			writes++
+		case l.Verdict != nil:
+			graded[l.Verdict.Grade]++
+			if l.Verdict.Grade == access.NoRead {
+				missing += l.Share
+			}
+			reads++
+		default:
+			reads++
+		}
+	}
+	text := fmt.Sprintf("%s passed, %d counted: %s and %s.", english.Plural(int(r.Passed.Total), "request", ""), r.Counted,
+		english.Plural(reads, "pattern of reads", "patterns of reads"),
+		english.Plural(writes, "form of writes", "forms of writes"))
+	var parts []string
+	for _, g := range grades {
+		if graded[g] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", graded[g], g))
+		}
+	}
+	if len(parts) > 0 {
+		text += " Of the reads " + strings.Join(parts, ", ") + "."
+	}
+	if missing > 0 {
+		text += fmt.Sprintf(" %.1f %% of the requests have no read in Bigtable yet.", 100*missing)
+	}
+	return text
+}

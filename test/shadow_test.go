@@ -1,0 +1,177 @@
+package test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/tailrace-cdc/replicator/shadow"
+	"github.com/tailrace-cdc/replicator/transform/access"
+)
+
+// shadowed is a running `replicator shadow`.
+type shadowed struct {
+	w         *world
+	cmd       *exec.Cmd
+	out, errs *output
+	client    *http.Client // whose requests go through the front
+	posts     int64
+}
+
+var frontAddress = regexp.MustCompile(`HTTP_PROXY=(http://\S+)`)
+
+// shadow starts the front.
+func (w *world) shadow(args ...string) *shadowed {
+	w.t.Helper()
+	s := &shadowed{w: w, out: &output{}, errs: &output{}}
+	s.cmd = exec.Command(w.program(), append([]string{"shadow", "--patterns", "--listen", "127.0.0.1:0"}, args...)...)
+	s.cmd.Dir, s.cmd.Env, s.cmd.Stdout, s.cmd.Stderr = w.dir, w.env(), s.out, s.errs
+	if err := s.cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = s.cmd.Process.Kill() })
+	w.Until("the front listens", func() bool { return frontAddress.MatchString(s.errs.String()) })
+	front, err := url.Parse(frontAddress.FindStringSubmatch(s.errs.String())[1])
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	s.client = &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(front), DisableCompression: true}}
+	return s
+}
+
+// ask sends a request of DynamoDB and returns the answer.
+func (s *shadowed) ask(client *http.Client, endpoint, operation, body string) string {
+	s.w.t.Helper()
+	r, err := http.NewRequestWithContext(s.w.t.Context(), http.MethodPost, endpoint, strings.NewReader(body))
+	if err != nil {
+		s.w.t.Fatal(err)
+	}
+	r.Header.Set("X-Amz-Target", "DynamoDB_20120810."+operation)
+	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	r.Header.Set("X-Amz-Date", "20260101T000000Z")
+	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=sandbox/20260101/us-east-1/dynamodb/aws4_request, "+
+		"SignedHeaders=host, Signature=0")
+	reply, err := client.Do(r)
+	if err != nil {
+		s.w.t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	text, err := io.ReadAll(reply.Body)
+	if err != nil {
+		s.w.t.Fatal(err)
+	}
+	return fmt.Sprintf("%d %s", reply.StatusCode, text)
+}
+
+// post sends a request through the front, as an application does.
+func (s *shadowed) post(operation, body string) string {
+	s.w.t.Helper()
+	s.posts++
+	return s.ask(s.client, "http://dynamodb.us-east-1.amazonaws.com/", operation, body)
+}
+
+// engine returns the process of the engine.
+func (s *shadowed) engine() (pid int) {
+	s.w.Until("the engine runs", func() bool {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.cmd.Process.Pid))
+		for _, file := range threads { // each thread may have started it
+			children, _ := os.ReadFile(file) // of a thread that has ended: none
+			if fields := strings.Fields(string(children)); len(fields) > 0 {
+				pid, err = strconv.Atoi(fields[0])
+			}
+		}
+		return err == nil && pid > 0
+	})
+	return pid
+}
+
+const hatsQuery = `{"TableName":"Orders","KeyConditionExpression":"pk = :p","ExpressionAttributeValues":{":p":{"S":"hats"}}}`
+
+// use writes and reads through the front, and compares each answer with that of the service.
+func (s *shadowed) use(n int) {
+	s.w.t.Helper()
+	for range n {
+		put := fmt.Sprintf(`{"TableName":"Orders","Item":{"pk":{"S":"hats"},"sk":{"S":"fedora%d"}}}`, s.posts)
+		if got := s.post("PutItem", put); got != "200 {}" {
+			s.w.t.Fatalf("put: %s", got)
+		}
+		direct := s.ask(http.DefaultClient, s.w.dynamo.url, "Query", hatsQuery)
+		if got := s.post("Query", hatsQuery); got != direct {
+			s.w.t.Fatalf("query: %s, without the front %s", got, direct)
+		}
+	}
+}
+
+// end interrupts the command, and returns its report.
+func (s *shadowed) end() (r shadow.Report) {
+	s.w.t.Helper()
+	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
+		s.w.t.Fatal(err)
+	}
+	if err := s.cmd.Wait(); err != nil {
+		s.w.t.Fatalf("%v: %s", err, s.errs.String())
+	}
+	if err := json.Unmarshal([]byte(s.out.String()), &r); err != nil {
+		s.w.t.Fatalf("%v: %s", err, s.out.String())
+	}
+	p := r.Passed
+	if p.Total != s.posts || p.Total != p.Taken+p.Unsampled+p.Dropped || r.Counted > p.Taken {
+		s.w.t.Errorf("%d requests: %+v, %d counted", s.posts, p, r.Counted)
+	}
+	if all := s.out.String() + s.errs.String(); strings.Contains(all, "fedora") || strings.Contains(all, "hats") {
+		s.w.t.Errorf("a key is shown: %s", all)
+	}
+	return r
+}
+
+// TestShadowPassesRequestsOnAndCountsThem: an application reads and writes through the front, and
+// gets what it gets without it. The report names its reads with their rows, and no key.
+func TestShadowPassesRequestsOnAndCountsThem(t *testing.T) {
+	w := newWorld(t, 880)
+	w.prepare("Orders")
+	s := w.shadow("--json")
+	s.use(15)
+	r := s.end()
+	reads := 0
+	for _, l := range r.Patterns {
+		if v := l.Verdict; v != nil && v.Grade == access.Served && v.Read.How == "prefix" {
+			reads++
+		}
+	}
+	if reads != 1 || len(r.Patterns) != 2 || r.Counted != s.posts {
+		t.Errorf("%+v", r)
+	}
+	w.write("one.json", s.out.String())
+	var both shadow.Report
+	if err := json.Unmarshal([]byte(w.ok("shadow", "report", "one.json", "one.json", "--json")), &both); err != nil ||
+		both.Passed.Total != 2*s.posts || both.Patterns[0].Requests != 2*r.Patterns[0].Requests {
+		t.Errorf("two reports: %v, %+v", err, both)
+	}
+}
+
+// TestEngineOfShadowHoldsNoRequest: it is killed and frozen, and each request passes.
+func TestEngineOfShadowHoldsNoRequest(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the engine is found through /proc")
+	}
+	w := newWorld(t, 881)
+	w.prepare("Orders")
+	s := w.shadow("--json")
+	s.use(3)
+	_ = syscall.Kill(s.engine(), syscall.SIGKILL)
+	s.use(3)
+	_ = syscall.Kill(s.engine(), syscall.SIGSTOP)
+	s.use(30)
+	s.end()
+}
