@@ -161,7 +161,7 @@ func (w *tableRepair) settle(ctx context.Context, items []item, last bool) (agai
 	}
 	settler := w.pair.Settler()
 	w.pair.KeepLead(&settler)
-	verdicts, err := settler.Settle(ctx, candidates)
+	verdicts, err := settler.Decide(ctx, candidates)
 	if err != nil {
 		return nil, fmt.Errorf("settle what was repaired: %w", err)
 	}

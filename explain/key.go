@@ -247,7 +247,7 @@ func (x *explained) wait(ctx context.Context) (caughtUp bool, err error) {
 	f, log := &x.facts, x.history.of
 	n, last := x.history.pending(x.applied)
 	f.pending, f.obstacle, f.fenced = n, x.obstacle(ctx, x.pair, log), log.log.State.Fence != nil
-	if n == 0 || f.obstacle.why != "" || settled(f.seen) {
+	if n == 0 || f.obstacle.why != "" || f.seen.Certain() {
 		return false, nil
 	}
 	f.eta, f.moving, err = log.eta(ctx, last)
@@ -267,7 +267,7 @@ func (x *explained) prove(ctx context.Context) error {
 			return err
 		}
 	}
-	if f.seen == nil || settled(f.seen) || f.pending > 0 {
+	if f.seen == nil || f.seen.Certain() || f.pending > 0 {
 		return nil
 	}
 	v, unproven, err := x.settling().prove(ctx, x.candidate())
@@ -286,7 +286,7 @@ func (x *explained) prove(ctx context.Context) error {
 // in the log; behind a fence that does not mean that it is in Bigtable.
 func (x *explained) lookBehindFence(ctx context.Context) error {
 	f, h := &x.facts, x.history
-	if h == nil || settled(f.seen) {
+	if h == nil || f.seen.Certain() {
 		return nil
 	}
 	if err := h.of.log.Refresh(ctx); err != nil {
@@ -307,7 +307,7 @@ func (x *explained) lookBehindFence(ctx context.Context) error {
 // left them.
 func (x *explained) compareWithLog(ctx context.Context) error {
 	l := x.history.latest
-	if l == nil || settled(x.facts.seen) {
+	if l == nil || x.facts.seen.Certain() {
 		return nil
 	}
 	now, err := canonical(x.raw)

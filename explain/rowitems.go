@@ -102,7 +102,7 @@ func (x *explainedRow) look(ctx context.Context) ([]*rowItem, error) {
 // candidates.
 func (x *explainedRow) open(all []*rowItem) (some []*rowItem, items []verify.Candidate) {
 	for _, it := range all {
-		if !settled(it.seen) && it.pending == 0 {
+		if !it.seen.Certain() && it.pending == 0 {
 			some, items = append(some, it), append(items, x.items[it.at])
 		}
 	}
@@ -161,7 +161,7 @@ func (x *explainedRow) readLogs(ctx context.Context, all []*rowItem) error {
 			}
 			it.beside(it.history)
 			it.obstacle, it.fenced = blocked, fenced
-			if !settled(it.seen) {
+			if !it.seen.Certain() {
 				in := &x.out.Items[it.at]
 				it.pending, _ = it.history.pending(max(in.Guard, in.Deleted))
 			}
@@ -213,7 +213,7 @@ func (x *explainedRow) prove(ctx context.Context, all []*rowItem) error {
 		it.why, it.next = unproven.why, unproven.next
 		if unproven.why == "" {
 			it.seen, it.proven = &proven[i], true
-			if !settled(it.seen) {
+			if !it.seen.Certain() {
 				differing = append(differing, it)
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/tailrace-cdc/replicator/audit/pair"
-	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/transform"
 	"github.com/tailrace-cdc/replicator/verify"
@@ -27,9 +26,7 @@ type settling struct {
 // is equal is equal, and what differs may be on its way.
 func (x *settling) look(ctx context.Context, items []verify.Candidate) ([]verify.Verdict, error) {
 	s := x.settler()
-	s.Prove = func(context.Context, change.Millis) error { return nil }
-	s.Logged = nil
-	return s.Settle(ctx, items)
+	return s.Look(ctx, items)
 }
 
 // prove compares items with their rows behind a proof. unproven is why there is none; zero where
@@ -61,11 +58,6 @@ func (x *settling) settler() verify.Settler {
 		s.Values = maxValue
 	}
 	return s
-}
-
-// settled reports whether a reading decides about the item without a proof.
-func settled(v *verify.Verdict) bool {
-	return v.Status == verify.Equal || v.Status == verify.Kept || v.Status == verify.Refused
 }
 
 // describe names a differing cell and its difference, with values if there are any.

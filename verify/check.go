@@ -11,19 +11,19 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// Checker settles what may differ, changes nothing, and hands on what it finds. What is equal at a
-// glance needs no proof; the rest is settled in batches, each of which waits for one.
+// Checker settles what may differ, changes nothing, and hands on what it finds. What a look decides
+// needs no proof; the rest is settled in batches, each of which waits for one.
 type Checker struct {
 	Settler
 	Batch int // candidates that are settled at once; default 1,000
 
-	// Verdict receives every item that was settled, whatever its status. Equal ones come first.
+	// Verdict receives every item that was settled, whatever its status.
 	Verdict func(*Verdict) error
 	// Cell receives every cell of the target without a known owner: foreign, sealed and unowned
 	// ones.
 	Cell func(*Open) error
 
-	waiting  []Candidate   // items that a glance did not show equal, fewer than a batch
+	waiting  []Candidate   // items that a look did not decide, fewer than a batch
 	notEqual map[item]bool // items that Verdict has received as not equal, the first of them
 }
 
@@ -99,8 +99,8 @@ func (c *Checker) Items(ctx context.Context, items []Candidate) error {
 	return c.Each(ctx, func(f func([]Candidate) error) error { return f(items) })
 }
 
-// Each settles the items that each hands on, in any number of parts. Those that are not equal at a
-// glance wait until they are a batch, through all parts.
+// Each settles the items that each hands on, in any number of parts. Those that a look does not
+// decide wait until they are a batch, through all parts.
 func (c *Checker) Each(ctx context.Context, each func(f func([]Candidate) error) error) error {
 	err := each(func(items []Candidate) error {
 		for batch := range slices.Chunk(items, c.batch()) {
@@ -119,16 +119,20 @@ func (c *Checker) Each(ctx context.Context, each func(f func([]Candidate) error)
 	return nil
 }
 
-// look hands on the items that are equal at a glance, and settles the others once they are a batch.
+// look hands on the items about which a look decides, and settles the others once they are a batch.
 func (c *Checker) look(ctx context.Context, batch []Candidate) error {
-	equal, rest, err := c.glance(ctx, batch)
+	verdicts, err := c.Look(ctx, batch)
 	if err != nil {
 		return err
 	}
-	if err := c.handOn(equal); err != nil {
-		return err
+	for i := range verdicts {
+		if !verdicts[i].Certain() {
+			c.waiting = append(c.waiting, batch[i])
+		} else if err := c.handOn(verdicts[i : i+1]); err != nil {
+			return err
+		}
 	}
-	if c.waiting = append(c.waiting, rest...); len(c.waiting) < c.batch() {
+	if len(c.waiting) < c.batch() {
 		return nil
 	}
 	return c.settle(ctx)

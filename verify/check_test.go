@@ -58,9 +58,9 @@ func TestCheckerTellsAllThatIsNotEqual(t *testing.T) {
 	}
 }
 
-// TestCheckerProvesOnlyWhatIsNotEqualAtAGlance: a comparison beside writers has thousands of items
+// TestCheckerProvesOnlyWhatALookDoesNotDecide: a comparison beside writers has thousands of items
 // that were on their way to the target, and each batch of them would wait for a proof.
-func TestCheckerProvesOnlyWhatIsNotEqualAtAGlance(t *testing.T) {
+func TestCheckerProvesOnlyWhatALookDoesNotDecide(t *testing.T) {
 	e := newEngine(t, "")
 	var items []Candidate
 	for i := range 40 {
@@ -93,8 +93,8 @@ func TestCheckerProvesOnlyWhatIsNotEqualAtAGlance(t *testing.T) {
 	}
 }
 
-// TestGlanceFindsNothingEqualThatChanges: an item that changes between the two readings is settled.
-func TestGlanceFindsNothingEqualThatChanges(t *testing.T) {
+// TestLookDecidesAboutNothingThatChanges: an item that changes between the two readings is settled.
+func TestLookDecidesAboutNothingThatChanges(t *testing.T) {
 	e := newEngine(t, "")
 	e.put("p", "a", `"x":{"S":"1"}`)
 	s := e.settler()
@@ -105,8 +105,31 @@ func TestGlanceFindsNothingEqualThatChanges(t *testing.T) {
 		}
 		return read(ctx, table, keys)
 	}
-	equal, rest, err := s.glance(t.Context(), []Candidate{{Key: keyOf("p", "a")}})
-	if err != nil || len(equal) != 0 || len(rest) != 1 {
-		t.Errorf("%+v, %+v, %v", equal, rest, err)
+	v, err := s.Look(t.Context(), []Candidate{{Key: keyOf("p", "a")}})
+	if err != nil || len(v) != 1 || v[0].Certain() || !v[0].Busy {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+// TestDecideKeepsTheOrder: what a look decides and what is settled stand where their items did.
+func TestDecideKeepsTheOrder(t *testing.T) {
+	e := newEngine(t, "")
+	var items []Candidate
+	for _, sk := range []string{"a", "b", "c", "d"} {
+		e.put("p", sk, `"x":{"S":"1"}`)
+		items = append(items, Candidate{Key: keyOf("p", sk)})
+	}
+	for _, sk := range []string{"b", "d"} {
+		e.lose("p", sk, `"x":{"S":"2"}`)
+	}
+	s := e.settler()
+	v, err := s.Decide(t.Context(), items)
+	if err != nil || len(v) != 4 {
+		t.Fatal(v, err)
+	}
+	for i, want := range []Status{Equal, Different, Equal, Different} {
+		if v[i].Status != want || v[i].Key != items[i].Key {
+			t.Errorf("item %d: %+v, want %s", i, v[i], want)
+		}
 	}
 }

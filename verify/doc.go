@@ -9,7 +9,7 @@
 //
 //	Full      finds candidates: items, and rows of the target, that may differ. It reads the guards of the rows too:
 //	          they show the owner of a cell that no item explains
-//	Checker   takes the candidates that are equal at a glance, between two strong readings of the item
+//	Look      decides about the candidates that are equal by now, between two strong readings of the item
 //	Settle    decides about each other candidate by strong readings of the item around a proof that the target has
 //	          every change up to the first one
 //	Resyncer  has the differences repaired, settles them again, and lists what is still not proven equal

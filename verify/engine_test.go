@@ -372,7 +372,7 @@ func TestMissingRowsAreRepairedBeforeTheySettle(t *testing.T) {
 	if healed, why := res.Healed(false); !healed || res.Different != 13 || res.Repaired != 13 || res.Written != 12 {
 		t.Errorf("%s, %+v", why, res)
 	}
-	for key, want := range map[string]int{"new3": 2, "new4": 2, "changed": 8} { // glances, settlings
+	for key, want := range map[string]int{"new3": 2, "new4": 2, "changed": 8} { // looks, settlings
 		if n := e.reads[keyOf("p", key)]; n != want {
 			t.Errorf("%s was read %d times, want %d", key, n, want)
 		}

@@ -168,17 +168,11 @@ func (w *resyncing) takeMissing(batch []Candidate) (missing []Verdict, rest []Ca
 	return missing, rest
 }
 
-// settleAll decides about items: first about those that are equal at a glance.
 func (w *resyncing) settleAll(ctx context.Context, batch []Candidate) ([]Verdict, error) {
 	if len(batch) == 0 {
 		return nil, nil
 	}
-	equal, rest, err := w.glance(ctx, batch)
-	if err != nil || len(rest) == 0 {
-		return equal, err
-	}
-	settled, err := w.Settle(ctx, rest)
-	return append(equal, settled...), err
+	return w.Decide(ctx, batch)
 }
 
 func (w *resyncing) progress() {

@@ -136,32 +136,64 @@ func (s *Settler) Settle(ctx context.Context, candidates []Candidate) ([]Verdict
 	return out, nil
 }
 
-// glance reads items, their rows, and the items again, without a proof. An item that is the same in
-// both readings, and whose rows hold it, is equal, whatever is on its way to them. It returns the
-// verdicts of these, and the other items: about those Settle decides.
-func (s *Settler) glance(ctx context.Context, candidates []Candidate) (equal []Verdict, rest []Candidate, err error) {
+// Look reads items, their rows, and the items again, without a proof that the target has every
+// change. What Verdict.Certain reports of an item is so, whatever is on its way to its rows: the item
+// is the same in both readings. An item that changed meanwhile is Unproven, and one that differs may
+// be equal soon: about these Settle decides. Verdicts are in the order of the candidates.
+func (s *Settler) Look(ctx context.Context, candidates []Candidate) ([]Verdict, error) {
 	all := make([]*settling, len(candidates))
 	for i := range candidates {
 		all[i] = &settling{Candidate: &candidates[i], at: i}
 	}
 	judge := newJudge(s)
 	if _, err := s.read(ctx, judge, all, true); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := judge.lookAtRows(ctx, all); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if _, err := s.read(ctx, judge, all, false); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	out := make([]Verdict, len(candidates))
 	for i, x := range all {
-		if v := judge.verdict(x); !x.changed && v.Status == Equal {
-			equal = append(equal, v)
-		} else {
-			rest = append(rest, candidates[i])
+		if out[i] = judge.verdict(x); x.changed {
+			out[i] = x.busy()
 		}
 	}
-	return equal, rest, nil
+	return out, nil
+}
+
+// Certain reports whether a look without a proof decides about the item.
+func (v *Verdict) Certain() bool {
+	return v.Status == Equal || v.Status == Kept || v.Status == Refused
+}
+
+// Decide is Settle for items of which most are equal by now: only those that a look does not decide
+// wait for a proof. Verdicts are in the order of the candidates.
+func (s *Settler) Decide(ctx context.Context, candidates []Candidate) ([]Verdict, error) {
+	out, err := s.Look(ctx, candidates)
+	if err != nil {
+		return nil, err
+	}
+	var open []Candidate
+	var places []int
+	for i := range out {
+		if !out[i].Certain() {
+			open, places = append(open, candidates[i]), append(places, i)
+		}
+	}
+	if len(open) == 0 {
+		return out, nil
+	}
+	settled, err := s.Settle(ctx, open)
+	if err != nil {
+		return nil, err
+	}
+	for i := range settled {
+		out[places[i]] = settled[i]
+	}
+	return out, nil
 }
 
 // settling is one item on its way to a verdict.
@@ -244,7 +276,12 @@ func (s *Settler) pause(ctx context.Context, d time.Duration) error {
 // rows true.
 func giveUp(open []*settling, out []Verdict) {
 	for _, x := range open {
-		out[x.at] = Verdict{Table: x.Table, Key: x.Key, Status: Unproven, Why: busyItem,
-			Kinds: x.Kinds, Rows: x.Rows, Busy: x.seen.future == 0, Absent: x.want.absent}
+		out[x.at] = x.busy()
 	}
+}
+
+// busy returns the verdict on an item that changed while it was looked at.
+func (x *settling) busy() Verdict {
+	return Verdict{Table: x.Table, Key: x.Key, Status: Unproven, Why: busyItem,
+		Kinds: x.Kinds, Rows: x.Rows, Busy: x.seen.future == 0, Absent: x.want.absent}
 }
