@@ -63,11 +63,11 @@ demo: build ## the whole way on embedded parts: copies, writes, kills the replic
 # own. It leaves it out of PROGRAMS, whose tests run the program, whole tables, whole commands, or much data; out of HISTORIES,
 # each of which is one goroutine; and where nothing runs beside anything else (test/pure.sh). Of those in RACED the tests that
 # CONCURRENT names have it all the same. `make race` leaves it out of nothing. The tests of PROGRAMS mostly wait, so those of
-# the other packages run beside them, one package at a time: with more, tests of replicas and of limits starve.
+# the other packages run beside them, at first one package at a time: with more, tests of replicas and of limits starve.
 PROGRAMS   := ./test ./pipeline ./queue ./cutover ./source ./cmd/replicator ./audit ./explain ./preflight ./demo
 HISTORIES  := ./test/sim ./test/plants ./transform
 RACED      := ./pipeline ./queue ./source ./transform
-CONCURRENT := HandOver|HandedOver|Drain|Share|Lane|SecondOwner|Leader|Claimers|Writer|Feed|Pool|UnderAllOfIt
+CONCURRENT := HandOver|HandedOver|Drain|Share|FailOver|Killed|Lane|Owner|Halt|Pause|Recovery|Leader|Claimers|Writer|Reader|Feed|Pool|UnderAllOfIt
 WHOLE      := -parallel $(shell expr 4 \* $$(getconf _NPROCESSORS_ONLN))
 
 test: ## all tests, with the race detector where a C compiler exists
@@ -84,8 +84,8 @@ ifeq ($(origin PACKAGES),file)
 		cd bulk && $(GO) test $(RACE_PROGRAM) $(TEST_FLAGS) ./... || failed=1; exit $${failed:-0}) & program=$$!; failed=0; \
 	pure="$$(test/pure.sh)"; whole="$$($(GO) list $(PROGRAMS) $(HISTORIES))"; \
 	$(GO) test $(RACE) $(TEST_FLAGS) -p 1 $$($(GO) list ./... | grep -vxF "$$whole" | grep -vxF "$$pure") || failed=1; \
-	$(if $(and $(RACE),$(if $(RACE_PROGRAM),,1)),$(GO) test $(RACE) $(TEST_FLAGS) -p 1 -run '$(CONCURRENT)' $(RACED) || failed=1;) \
-	$(GO) test $(RACE_PROGRAM) $(TEST_FLAGS) -p 1 $(HISTORIES) $$pure || failed=1; \
+	$(if $(and $(RACE),$(if $(RACE_PROGRAM),,1)),$(GO) test $(RACE) $(TEST_FLAGS) -run '$(CONCURRENT)' $(RACED) || failed=1;) \
+	$(GO) test $(RACE_PROGRAM) $(TEST_FLAGS) $(HISTORIES) $$pure || failed=1; \
 	wait $$program || failed=1; \
 	exit $$failed
 else
@@ -209,7 +209,8 @@ schema: ## write deploy/tailrace.schema.json anew, and the schema of the chart's
 tools: $(addprefix $(TOOLS)/,golangci-lint govulncheck helm promtool) ## build the tools of make check once
 
 # A release is real where HEAD has a version tag and GITHUB_TOKEN is set; else it is a snapshot, which stays here.
-# IMAGE=host/name pushes a real release's image too, and that of replicator-bulk to host/name-bulk. COSIGN names the program that signs; without one nothing is signed.
+# IMAGE=host/name pushes a real release's image too, and the image of replicator-bulk to host/name-bulk. COSIGN names the
+# program that signs; without one nothing is signed.
 SNAPSHOT    := $(if $(and $(GITHUB_TOKEN),$(shell git describe --exact-match --tags --match 'v*' 2>/dev/null)),,--snapshot)
 COSIGN      ?= $(shell command -v cosign 2>/dev/null)
 IMAGE       ?=

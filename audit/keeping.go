@@ -19,7 +19,9 @@ func (r *run) record(ctx context.Context, cfg *config.Config, dir string) error 
 	if err != nil {
 		return err
 	}
-	o := RecordOptions{Dir: r.base, Pipeline: cfg.Pipeline, Strong: r.o.Strong, Along: r.o.Along, ByWorkers: r.o.Workers != nil}
+	o := RecordOptions{
+		Dir: r.base, Pipeline: cfg.Pipeline, Strong: r.o.Strong, Along: r.o.Along, ByWorkers: r.o.Workers != nil,
+	}
 	if len(parts) > 0 {
 		o.DropParts = func() error { return removeParts(dir) }
 	}

@@ -51,8 +51,8 @@ func (r *run) folder() string {
 	return "table-" + r.o.Table
 }
 
-// lockFolder returns the folder whose lock the comparison takes. All comparisons of a whole target
-// take the same one: they keep one result, and the note of one that has begun.
+// lockFolder returns the folder that the comparison locks: the same for each that compares a whole
+// target, because they share one result, and one note of a begin.
 func (r *run) lockFolder() string {
 	if r.all() {
 		return filepath.Join(r.base, "all")

@@ -477,7 +477,7 @@ func TestInterruptedComparisonIsResumedWhereItServes(t *testing.T) {
 	s.must(err)
 	s.record(RecordOptions{Strong: true, Along: true, ByWorkers: true}, false)
 	if _, resumed := s.record(RecordOptions{Strong: true, Along: true}, true); resumed {
-		t.Error("parts are taken for those of a comparison by workers that began later")
+		t.Error("a comparison by workers that began later takes the parts")
 	}
 	s.must(os.WriteFile(filepath.Join(s.dir, begunFile), before, 0o600))
 	errFull := errors.New("full")

@@ -133,7 +133,8 @@ func TestJobOfAnotherRecordIsNotGoneOnWith(t *testing.T) {
 	if err := json.Unmarshal(reply, &export); err != nil {
 		t.Fatal(err)
 	}
-	if at := time.UnixMilli(int64(1000 * export.ExportDescription.ExportTime)); at.Before(record.Began.Add(time.Duration(protocol.DateStep) * time.Millisecond)) {
+	at := time.UnixMilli(int64(1000 * export.ExportDescription.ExportTime))
+	if at.Before(record.Began.Add(time.Duration(protocol.DateStep) * time.Millisecond)) {
 		t.Errorf("the export shows %s, and the record began at %s", at, record.Began)
 	}
 	again, said := begun()
@@ -163,7 +164,8 @@ func TestJobOfAnotherRecordIsNotGoneOnWith(t *testing.T) {
 	}
 	third, said := begun()
 	var now map[string]any
-	if err := json.Unmarshal([]byte(third), &now); err != nil || now["id"] == noted["id"] || now["folder"] == noted["folder"] ||
+	err = json.Unmarshal([]byte(third), &now)
+	if err != nil || now["id"] == noted["id"] || now["folder"] == noted["folder"] ||
 		fmt.Sprint(now["exports"]) != fmt.Sprint(noted["exports"]) || !strings.Contains(said, "is gone") {
 		t.Errorf("a plan that is gone: %s, then %s: %s: %v", text, third, said, err)
 	}
@@ -185,6 +187,6 @@ func TestJobOfAnotherRecordIsNotGoneOnWith(t *testing.T) {
 		t.Errorf("the plan of another comparison: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "job.json")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the comparison whose folder has another plan is gone on with: %v", err)
+		t.Errorf("the comparison continues, although its folder has another plan: %v", err)
 	}
 }

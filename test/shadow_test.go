@@ -96,7 +96,8 @@ func (s *shadowed) engine() (pid int) {
 	return pid
 }
 
-const hatsQuery = `{"TableName":"Orders","KeyConditionExpression":"pk = :p","ExpressionAttributeValues":{":p":{"S":"hats"}}}`
+const hatsQuery = `{"TableName":"Orders","KeyConditionExpression":"pk = :p",` +
+	`"ExpressionAttributeValues":{":p":{"S":"hats"}}}`
 
 // use writes and reads through the front, and compares each answer with that of the service.
 func (s *shadowed) use(n int) {
