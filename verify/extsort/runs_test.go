@@ -58,7 +58,7 @@ func TestRunsKeepAllRecordsInOrder(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for i := range rapid.IntRange(0, 50).Draw(t, "records") {
+			for i := range rapid.IntRange(0, 100).Draw(t, "records") {
 				name := fmt.Appendf(some.Draw(t, "name"), "%d-%d", part, i) // of its own, in any order
 				r := Record{some.Draw(t, "row"), name, some.Draw(t, "value")}
 				want = append(want, r)
