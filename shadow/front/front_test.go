@@ -105,6 +105,7 @@ func TestRefusedRequests(t *testing.T) {
 		{Keep, "POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", "head", 400},
 		{Keep, "POST / HTTP/1.1\r\nContent-Length: +1\r\n\r\n", "head", 400},
 		{Keep, "POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", "head", 400},
+		{Keep, "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", "head", 400},
 		{Keep, "POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", "head", 400},
 		{Keep, strings.Replace(request(""), "Content-Length: 0", "Transfer-Encoding: chunked", 1) + "x\r\n", "body", 400},
 		{Sign, "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nxy", "body", 400},

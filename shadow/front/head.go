@@ -37,7 +37,13 @@ func (h *head) parseRequest(b []byte) error {
 		}
 	}
 	h.method, h.target, h.minor = method, target, version[7]-'0'
-	return h.parseFields(rest)
+	if err := h.parseFields(rest); err != nil {
+		return err
+	}
+	if h.chunked && h.minor == 0 {
+		return errMalformed // servers read no chunks in HTTP/1.0: they would take the body for requests
+	}
+	return nil
 }
 
 // parseAnswer parses the head of an answer.
