@@ -138,6 +138,26 @@ func TestRefusedRequests(t *testing.T) {
 	}
 }
 
+// TestPageOfABrowserIsNotSigned: DynamoDB answers pages of all origins, so each page that is open in a
+// browser beside a front could read and write with the permissions of the front.
+func TestPageOfABrowserIsNotSigned(t *testing.T) {
+	f := start(t, serve(t, echo), Options{Mode: Sign, Sign: func(context.Context, *http.Request, string) error {
+		t.Error("a request of a page is signed")
+		return nil
+	}})
+	for _, line := range []string{"OPTIONS /", "POST /"} {
+		c := dial(t, f)
+		send(t, c, line+" HTTP/1.1\r\nHost: localhost\r\norigin: https://example.com\r\n\r\n")
+		got, err := io.ReadAll(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := parseReply(t, string(got)); r.status != http.StatusForbidden || strings.Contains(string(got), "Access-Control") {
+			t.Errorf("%s: %s", line, short(got))
+		}
+	}
+}
+
 // unsigned signs nothing.
 func unsigned(_ context.Context, _ *http.Request, _ string) error { return nil }
 

@@ -43,6 +43,9 @@ func (f *Front) route(h *head, tunnel *service) (to *service, target []byte, bad
 		return nil, path, nil
 	case f.o.Mode == Mirror:
 		return nil, nil, denied("a mirror takes copies of requests, and no tunnels")
+	case f.o.Mode == Sign && h.get("origin") != nil:
+		return nil, nil, denied("the front signs for applications, and a page of a browser asks: each page that is open on " +
+			"this machine could read and write with its permissions")
 	case f.o.Mode == Sign && scheme == "":
 		return f.services[0], path, nil
 	case f.o.Mode == Sign:
