@@ -69,7 +69,7 @@ func parseShare(text string) (float64, error) {
 	if percent {
 		share /= 100
 	}
-	if err != nil || share < 0 || share > 1 {
+	if err != nil || !(share >= 0 && share <= 1) { // as of NaN
 		return 0, failure.Usagef("for example --share 1%", "read --share: %q is no part of all requests", text)
 	}
 	return share, nil

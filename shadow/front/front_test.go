@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -239,9 +240,10 @@ func TestOptionsAreChecked(t *testing.T) {
 		"another scheme":          {Listen: "127.0.0.1:0", Services: []Service{{Host: "x", Endpoint: "grpc://x"}}},
 		"a user":                  {Listen: "127.0.0.1:0", Services: []Service{{Host: "x", Endpoint: "http://a:b@x"}}},
 		"too large a share":       {Listen: "127.0.0.1:0", Services: some, Tap: nil, Share: 1.5, Mode: Keep},
+		"no number as a share":    {Listen: "127.0.0.1:0", Services: some, Share: math.NaN()},
 		"no port":                 {Listen: "127.0.0.1", Services: some},
 	} {
-		if o.Share > 0 {
+		if o.Share != 0 {
 			o.Tap = discard
 		}
 		if f, err := New(t.Context(), o); err == nil {

@@ -76,7 +76,7 @@ func (o *Options) check() (all []*service, err error) {
 		o.Share = 0
 	}
 	switch {
-	case o.Share < 0 || o.Share > 1:
+	case !(o.Share >= 0 && o.Share <= 1): // as NaN
 		return nil, fmt.Errorf("a share of %v is not between 0 and 1", o.Share)
 	case o.Mode == Mirror:
 		return nil, nil
