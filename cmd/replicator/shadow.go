@@ -88,6 +88,7 @@ func (a *app) shadow(ctx context.Context, o shadowOptions) error {
 	case o.duration < 0:
 		return failure.Usagef("for example --for 24h", "read --for: %s is negative", o.duration)
 	}
+	a.WithoutBigtable = true
 	cfg, err := a.Config(ctx)
 	if err != nil {
 		return err

@@ -44,6 +44,7 @@ func (a *app) shadowEngineCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "engine", Hidden: true, Args: a.NoArgs(),
 		RunE: a.Body(func(ctx context.Context, _ []string) error {
+			a.WithoutBigtable = true
 			cfg, err := a.Config(ctx)
 			if err != nil {
 				return err

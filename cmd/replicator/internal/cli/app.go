@@ -48,6 +48,9 @@ type App struct {
 	JSON       bool
 	NoColor    bool
 
+	// WithoutBigtable lets a command run that does not reach Bigtable: what `bigtable` lacks is no error.
+	WithoutBigtable bool
+
 	Path     string // of the command that runs, for messages
 	Usage    string // its usage line; "" while no command is found
 	Accepted bool   // the command line has no errors; the command runs
@@ -146,6 +149,11 @@ func (a *App) File() (*config.Config, error) {
 	cfg, problems, err := a.Load()
 	if err != nil {
 		return nil, failure.With(failure.Usage, ConfigHint, err)
+	}
+	if a.WithoutBigtable {
+		problems = slices.DeleteFunc(problems, func(p problem.Problem) bool {
+			return p.Code == "missing" && strings.HasPrefix(p.Path, "bigtable.")
+		})
 	}
 	if problem.AnyError(problems) {
 		return nil, a.Refused(problems)
