@@ -3,9 +3,12 @@ package source
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	signer "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
 // Signer returns a function that signs requests to DynamoDB with the credentials of this source, for
@@ -23,5 +26,15 @@ func (s *Source) Signer() func(ctx context.Context, r *http.Request, hash string
 	}
 }
 
-// Region returns the AWS region of the source.
-func (s *Source) Region() string { return s.tables.Options().Region }
+// Reached returns the name that AWS gives DynamoDB in the region of the source, such as
+// dynamodb.eu-west-1.amazonaws.com, and the endpoint that the source uses instead, from its options
+// or the environment; "" where there is none.
+func (s *Source) Reached(ctx context.Context) (name, endpoint string) {
+	o := s.tables.Options()
+	own := "dynamodb." + o.Region
+	found, err := dynamodb.NewDefaultEndpointResolverV2().ResolveEndpoint(ctx, dynamodb.EndpointParameters{Region: &o.Region})
+	if err == nil && strings.HasPrefix(found.URI.Host, own+".") { // that of region "local" is localhost
+		return found.URI.Host, aws.ToString(o.BaseEndpoint)
+	}
+	return own + ".amazonaws.com", aws.ToString(o.BaseEndpoint)
+}

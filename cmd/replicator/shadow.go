@@ -109,7 +109,7 @@ func (a *app) shadow(ctx context.Context, o shadowOptions) error {
 		ctx, cancel = context.WithTimeout(ctx, o.duration)
 		defer cancel()
 	}
-	s := &shadowRun{a: a, o: o, cfg: cfg, src: src}
+	s := &shadowRun{a: a, o: o, src: src}
 	if s.dir, err = os.MkdirTemp("", "tailrace-shadow-"); err != nil {
 		return failure.With(failure.Unready, "set TMPDIR to a directory that can be written", err)
 	}
@@ -150,7 +150,6 @@ func (a *app) patternReader(ctx context.Context, cfg *config.Config, src *source
 type shadowRun struct {
 	a   *app
 	o   shadowOptions
-	cfg *config.Config
 	src *source.Source
 	dir string // of the counts of the engines: each process has its own file
 }
@@ -167,8 +166,9 @@ func (s *shadowRun) run(ctx context.Context, reader *pattern.Reader, share float
 	if err != nil {
 		return nil, err
 	}
+	known := services(s.src.Reached(ctx))
 	options := front.Options{
-		Listen: s.o.listen, Services: s.services(), Tap: engine.Take, Share: share, Sign: s.src.Signer(),
+		Listen: s.o.listen, Services: known, Tap: engine.Take, Share: share, Sign: s.src.Signer(),
 		Drain: shadowDrain,
 	}
 	switch {
@@ -181,7 +181,11 @@ func (s *shadowRun) run(ctx context.Context, reader *pattern.Reader, share float
 	if err != nil {
 		return nil, explainFront(err)
 	}
-	fmt.Fprint(s.a.Errs, s.announce(f.Addr()))
+	at, away := reachedAt(f.Addr())
+	fmt.Fprint(s.a.Errs, s.announce(known[0].Host, at))
+	if away {
+		fmt.Fprintln(s.a.Errs, "The way to this address is plain HTTP: who can read it reads keys and items. Keep it within the machine.")
+	}
 	began := time.Now().UTC().Truncate(time.Second)
 	counting, end := context.WithCancel(context.WithoutCancel(ctx))
 	// An engine that is frozen would hold the front at its last exchange.
@@ -224,17 +228,18 @@ func (s *shadowRun) engine() (*child.Child, error) {
 	}), nil
 }
 
-// services returns the names by which applications reach DynamoDB, and where it is.
-func (s *shadowRun) services() []front.Service {
-	all := []front.Service{{Host: "dynamodb." + s.src.Region() + ".amazonaws.com", Endpoint: s.cfg.Source.Endpoint}}
-	if _, given, ok := strings.Cut(s.cfg.Source.Endpoint, "://"); ok {
-		all = append(all, front.Service{Host: strings.Trim(given, "/"), Endpoint: s.cfg.Source.Endpoint})
+// services returns the names by which applications reach DynamoDB, and where it is: by the first one,
+// or by that of the endpoint that the front itself uses.
+func services(name, endpoint string) []front.Service {
+	_, given, ok := strings.Cut(endpoint, "://")
+	if !ok {
+		return []front.Service{{Host: name}}
 	}
 	return all
 }
 
 // announce returns what the application needs.
-func (s *shadowRun) announce(addr string) string {
+func (s *shadowRun) announce(name, addr string) string {
 	switch {
 	case s.o.mirror:
 		return fmt.Sprintf("Copies of requests are taken at http://%s. Ctrl-C ends it, and prints the patterns.\n", addr)
@@ -252,7 +257,7 @@ Ctrl-C ends it, and prints the patterns.
   export HTTP_PROXY=http://%s NO_PROXY=169.254.169.254,169.254.170.2
 
 Ctrl-C ends it, and prints the patterns.
-`, s.services()[0].Host, addr)
+`, name, addr)
 }
 
 // explainFront gives an error of the listener its class and hint.
