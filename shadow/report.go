@@ -28,9 +28,9 @@ type Report struct {
 // Passed is what became of the requests that a front passed on: Total is the sum of the others.
 type Passed struct {
 	Total     int64 `json:"total"`
-	Taken     int64 `json:"taken"`     // by the engine
+	Taken     int64 `json:"taken"`     // and counted by the engine
 	Unsampled int64 `json:"unsampled"` // outside of the share
-	Dropped   int64 `json:"dropped"`   // the engine was too slow, or away
+	Dropped   int64 `json:"dropped"`   // the engine was too slow or away, or died before it stored them
 }
 
 // Line is a pattern with its counts.

@@ -127,7 +127,7 @@ func (s *shadowed) end() (r shadow.Report) {
 		s.w.t.Fatalf("%v: %s", err, s.out.String())
 	}
 	p := r.Passed
-	if p.Total != s.posts || p.Total != p.Taken+p.Unsampled+p.Dropped || r.Counted > p.Taken {
+	if p.Total != s.posts || p.Total != p.Taken+p.Unsampled+p.Dropped || r.Counted != p.Taken {
 		s.w.t.Errorf("%d requests: %+v, %d counted", s.posts, p, r.Counted)
 	}
 	if all := s.out.String() + s.errs.String(); strings.Contains(all, "fedora") || strings.Contains(all, "hats") {
@@ -154,8 +154,9 @@ func TestShadowPassesRequestsOnAndCountsThem(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	w.write("one.json", s.out.String())
+	w.write("other.json", strings.Replace(s.out.String(), "{", "{ ", 1))
 	var both shadow.Report
-	if err := json.Unmarshal([]byte(w.ok("shadow", "report", "one.json", "one.json", "--json")), &both); err != nil ||
+	if err := json.Unmarshal([]byte(w.ok("shadow", "report", "one.json", "other.json", "--json")), &both); err != nil ||
 		both.Passed.Total != 2*s.posts || both.Patterns[0].Requests != 2*r.Patterns[0].Requests {
 		t.Errorf("two reports: %v, %+v", err, both)
 	}
@@ -174,5 +175,19 @@ func TestEngineOfShadowHoldsNoRequest(t *testing.T) {
 	s.use(3)
 	_ = syscall.Kill(s.engine(), syscall.SIGSTOP)
 	s.use(30)
+	if r := s.end(); r.Passed.Dropped == 0 {
+		t.Errorf("what the engine had when it was killed is counted: %+v", r.Passed)
+	}
+}
+
+// TestShadowNeedsNoBigtable, nor an endpoint in the configuration that `init` proposes: it goes where the
+// environment sends its own calls.
+func TestShadowNeedsNoBigtable(t *testing.T) {
+	w := newWorld(t, 882)
+	w.CreateTable("Orders")
+	w.more = append(w.more, "AWS_ENDPOINT_URL_DYNAMODB="+w.dynamo.url, "AWS_ENDPOINT_URL="+w.dynamo.url, "AWS_REGION=us-east-1")
+	w.ok("init", "--table", "Orders", "-o", "proposed.yaml")
+	s := w.shadow("--json", "--config", "proposed.yaml")
+	s.use(3)
 	s.end()
 }

@@ -202,8 +202,9 @@ func (s *shadowRun) run(ctx context.Context, reader *pattern.Reader, share float
 		return nil, err
 	}
 	c := f.Counts()
+	lost := c.Taken - counts.Requests // while no engine ran, or with one that died before it stored them
 	report := shadow.NewReport(reader, counts, shadow.Passed{
-		Total: c.Passed, Taken: c.Taken, Unsampled: c.Unsampled, Dropped: c.Dropped,
+		Total: c.Passed, Taken: c.Taken - lost, Unsampled: c.Unsampled, Dropped: c.Dropped + lost,
 	})
 	report.Began, report.Ended = began, time.Now().UTC().Truncate(time.Second)
 	report.Keep(s.o.tables)

@@ -20,7 +20,7 @@ import (
 func Patterns(w io.Writer, r *shadow.Report) error {
 	fmt.Fprintln(w, r.Sentence())
 	if r.Passed.Unsampled+r.Passed.Dropped > 0 {
-		fmt.Fprintf(w, "%s outside of the share, %s dropped because the engine was busy or away.\n",
+		fmt.Fprintf(w, "%s outside of the share, %s dropped because the engine was busy, away or killed.\n",
 			humanize.Comma(r.Passed.Unsampled), humanize.Comma(r.Passed.Dropped))
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
