@@ -106,3 +106,48 @@ func TestReportsMerge(t *testing.T) {
 		t.Errorf("patterns of another table: %+v", all.Patterns)
 	}
 }
+
+// TestReportsThatAreNone: a newer one, a damaged one, one without counts, and what is no report at all are
+// refused, and do not count as nothing.
+func TestReportsThatAreNone(t *testing.T) {
+	c := pattern.NewCollector()
+	c.Add(pattern.Of("Query", []byte(query)), pattern.Answer{Bytes: 400, Took: time.Millisecond})
+	text, err := json.Marshal(NewReport(pattern.NewReader(), c.Snapshot(), Passed{Total: 3, Taken: 1, Unsampled: 1, Dropped: 1}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := ParseReport(text); err != nil || r.Passed.Total != 3 {
+		t.Fatalf("a report: %+v, %v", r, err)
+	}
+	for name, change := range map[string][2]string{
+		"newer":               {`"schema":1`, `"schema":2`},
+		"newer counts":        {`"format":1`, `"format":2`},
+		"no schema":           {`"schema":1`, `"scheme":1`},
+		"no counts":           {`"counts"`, `"account"`},
+		"fewer counted":       {`"counted":1`, `"counted":0`},
+		"more passed":         {`"total":3`, `"total":30`},
+		"another command's":   {string(text), `{"schema":1,"tables":[]}`},
+		"cut off":             {`}`, ``},
+		"two in one file":     {string(text), string(text) + string(text)},
+		"an array of reports": {string(text), "[" + string(text) + "]"},
+	} {
+		damaged := strings.Replace(string(text), change[0], change[1], 1)
+		if r, err := ParseReport([]byte(damaged)); err == nil || damaged == string(text) {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
+// TestTablesThatAreLeftOutStayOut where reports are merged.
+func TestTablesThatAreLeftOutStayOut(t *testing.T) {
+	c := pattern.NewCollector()
+	for _, table := range []string{"Orders", "Orders", "Users"} {
+		c.Add(pattern.Of("Query", []byte(strings.Replace(query, "Orders", table, 1))), pattern.Answer{})
+	}
+	r := NewReport(pattern.NewReader(), c.Snapshot(), Passed{Total: 3, Taken: 3})
+	r.Keep([]string{"Users"})
+	all := Merge([]*Report{r, r})
+	if len(all.Patterns) != 1 || all.Patterns[0].Pattern.Table != "Users" || all.Counted != 6 || all.Patterns[0].Share != 2.0/6 {
+		t.Errorf("%+v", all)
+	}
+}

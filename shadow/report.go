@@ -1,6 +1,8 @@
 package shadow
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +13,9 @@ import (
 	"github.com/tailrace-cdc/replicator/shadow/pattern"
 	"github.com/tailrace-cdc/replicator/transform/access"
 )
+
+// reportSchema is the schema of reports that this version writes.
+const reportSchema = 1
 
 // Report is what a front has seen. It has no key and no value.
 type Report struct {
@@ -64,7 +69,7 @@ func NewReport(r *pattern.Reader, s *pattern.Snapshot, passed Passed) *Report {
 
 func newReport(s *pattern.Snapshot, passed Passed) *Report {
 	out := &Report{
-		Schema: 1, Passed: passed, Counted: s.Requests, Patterns: []Line{}, Skipped: map[string]int64{}, Counts: s,
+		Schema: reportSchema, Passed: passed, Counted: s.Requests, Patterns: []Line{}, Skipped: map[string]int64{}, Counts: s,
 	}
 	for i := range s.Patterns {
 		n := &s.Patterns[i]
@@ -77,6 +82,25 @@ func newReport(s *pattern.Snapshot, passed Passed) *Report {
 		out.Skipped[string(reason)] = n
 	}
 	return out
+}
+
+// ParseReport reads a report that was written as JSON.
+func ParseReport(text []byte) (*Report, error) {
+	r := &Report{}
+	if err := json.Unmarshal(text, r); err != nil || r.Schema == 0 || r.Counts == nil {
+		return nil, errors.New("no report of shadow")
+	}
+	if r.Schema > reportSchema { // Rule 11: a newer format is refused
+		return nil, fmt.Errorf("a report with schema %d, and this version reads up to %d", r.Schema, reportSchema)
+	}
+	if err := r.Counts.Readable(); err != nil {
+		return nil, fmt.Errorf("the counts of the report: %w", err)
+	}
+	p := r.Passed
+	if r.Counted != r.Counts.Requests || p.Total != p.Taken+p.Unsampled+p.Dropped {
+		return nil, errors.New("a report whose counts do not add up: it is damaged")
+	}
+	return r, nil
 }
 
 // Merge returns the report on what several fronts have seen. A read has the first verdict that one of
@@ -109,11 +133,15 @@ func Merge(reports []*Report) *Report {
 	return out
 }
 
-// Keep leaves out the patterns of all other tables than these; none: nothing is left out.
+// Keep leaves out the patterns of all other tables than these, also where the report is merged; none:
+// nothing is left out.
 func (r *Report) Keep(tables []string) {
-	if len(tables) > 0 {
-		r.Patterns = slices.DeleteFunc(r.Patterns, func(l Line) bool { return !slices.Contains(tables, l.Pattern.Table) })
+	if len(tables) == 0 {
+		return
 	}
+	other := func(p *pattern.Pattern) bool { return !slices.Contains(tables, p.Table) }
+	r.Patterns = slices.DeleteFunc(r.Patterns, func(l Line) bool { return other(&l.Pattern) })
+	r.Counts.Patterns = slices.DeleteFunc(r.Counts.Patterns, func(c pattern.Count) bool { return other(&c.Pattern) })
 }
 
 func spreadOf(h *pattern.Histogram) Spread { return Spread{h.Quantile(0.5), h.Quantile(0.99)} }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,21 +20,36 @@ func (a *app) shadowReportCommand() *cobra.Command {
 		Long:  "report reads what `replicator shadow --json` has printed, once for each front, and prints it together.",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: a.Body(func(_ context.Context, files []string) error {
-			var all []*shadow.Report
-			for _, file := range files {
-				text, err := os.ReadFile(file)
-				if err != nil {
-					return failure.With(failure.Usage, "what `replicator shadow --json` has printed", err)
-				}
-				r := &shadow.Report{}
-				if err := json.Unmarshal(text, r); err != nil || r.Counts == nil {
-					return failure.Usagef("what `replicator shadow --json` has printed", "read %s: no report of shadow", file)
-				}
-				all = append(all, r)
+			all, err := shadowReports(files)
+			if err != nil {
+				return err
 			}
 			return a.printShadow(shadow.Merge(all))
 		}),
 	}
+}
+
+// shadowReports reads the reports of several fronts. The same one twice would count twice: two fronts
+// never see the same to the microsecond.
+func shadowReports(files []string) (all []*shadow.Report, err error) {
+	const hint = "what `replicator shadow --json` has printed"
+	read := map[string]string{} // the file of each text
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, failure.With(failure.Usage, hint, err)
+		}
+		r, err := shadow.ParseReport(text)
+		if err != nil {
+			return nil, failure.Usagef(hint, "read %s: %w", file, err)
+		}
+		if before, twice := read[string(text)]; twice && r.Passed.Total > 0 {
+			return nil, failure.Usagef("each report once", "%s and %s are the same report", before, file)
+		}
+		read[string(text)] = file
+		all = append(all, r)
+	}
+	return all, nil
 }
 
 // shadowEngineCommand returns the command of the process that counts.

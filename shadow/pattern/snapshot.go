@@ -35,11 +35,18 @@ func Parse(data []byte) (*Snapshot, error) {
 	if err := json.Unmarshal(data, s); err != nil {
 		return nil, fmt.Errorf("parse snapshot of patterns: %w", err)
 	}
-	if s.Format < 1 || s.Format > snapshotFormat { // Rule 11: a newer format is refused
-		return nil, fmt.Errorf("parse snapshot of patterns: format %d, this version reads up to %d", s.Format,
-			snapshotFormat)
+	if err := s.Readable(); err != nil {
+		return nil, fmt.Errorf("parse snapshot of patterns: %w", err)
 	}
 	return s, nil
+}
+
+// Readable returns why a snapshot from a file cannot be used.
+func (s *Snapshot) Readable() error {
+	if s.Format < 1 || s.Format > snapshotFormat { // Rule 11: a newer format is refused
+		return fmt.Errorf("format %d, this version reads up to %d", s.Format, snapshotFormat)
+	}
+	return nil
 }
 
 // Merge adds the counts of another snapshot. Nothing is cut off: several instances together may
