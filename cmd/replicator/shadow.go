@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"strconv"
 	"strings"
@@ -236,7 +238,25 @@ func services(name, endpoint string) []front.Service {
 	if !ok {
 		return []front.Service{{Host: name}}
 	}
-	return all
+	given = strings.Trim(given, "/")
+	if host.AWS(endpoint) && strings.HasPrefix(endpoint, "http://") {
+		// It is the application's, in a shell or a pod that both share: behind the front there is TLS.
+		endpoint = "https://" + strings.TrimSuffix(given, ":80")
+	}
+	return []front.Service{{Host: name, Endpoint: endpoint}, {Host: given, Endpoint: endpoint}}
+}
+
+// reachedAt returns the address by which clients reach a front that listens on one, and whether they
+// may be on other machines.
+func reachedAt(listening string) (addr string, away bool) {
+	at, err := netip.ParseAddrPort(listening)
+	if err != nil {
+		return listening, true
+	}
+	if name, err := os.Hostname(); err == nil && at.Addr().IsUnspecified() {
+		return net.JoinHostPort(name, strconv.Itoa(int(at.Port()))), true
+	}
+	return listening, !at.Addr().Unmap().IsLoopback()
 }
 
 // announce returns what the application needs.
