@@ -176,7 +176,7 @@ func answered(p *problem.Problem, schema *change.KeySchema) bool {
 // indexes returns the table's secondary indexes, by name.
 func indexes(info source.TableInfo) (all []propose.Index) {
 	for _, name := range slices.Sorted(maps.Keys(info.Indexes)) {
-		all = append(all, propose.Index{Name: name, Key: info.Indexes[name]})
+		all = append(all, propose.Index{Name: name, Key: info.Indexes[name].Attrs()})
 	}
 	return all
 }

@@ -2,6 +2,7 @@ package source
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -27,9 +28,9 @@ type TableInfo struct {
 	Streaming   bool   // the latest stream is enabled
 	View        string // NEW_AND_OLD_IMAGES, …
 	Schema      change.KeySchema
-	Indexes     map[string][]change.KeyAttr // keys of the secondary indexes, by name; see indexes
-	TTLAttr     string                      // empty: TTL is off
-	TTLError    error                       // the TTL setting is unknown: the call is not supported, or not permitted
+	Indexes     map[string]IndexKey // keys of the secondary indexes, by name; see indexes
+	TTLAttr     string              // empty: TTL is off
+	TTLError    error               // the TTL setting is unknown: the call is not supported, or not permitted
 	Created     time.Time
 	Items       int64   // as of hours ago
 	Bytes       int64   // as of hours ago
@@ -38,6 +39,16 @@ type TableInfo struct {
 	Date        change.Millis
 	Replicas    []string // regions of a global table; none for an ordinary one
 }
+
+// IndexKey is the key of a secondary index. A global index has up to four attributes in each part.
+// Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html
+type IndexKey struct {
+	Partition []change.KeyAttr
+	Sort      []change.KeyAttr // none: the items of a partition have no order
+}
+
+// Attrs returns the attributes of the key in order.
+func (k IndexKey) Attrs() []change.KeyAttr { return slices.Concat(k.Partition, k.Sort) }
 
 // tableInfoOf copies a description. An error means that the key cannot be read. TTLAttr and Date
 // are not part of a description.
@@ -113,21 +124,26 @@ func (t *TableInfo) ReadUnitsFor(absolute, percent float64) (float64, error) {
 	return DefaultReadUnits, nil
 }
 
-// indexes returns the keys of the secondary indexes: their attributes in order, those of the
-// partition key first. A global index has up to four of each; source:
-// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html. It leaves out indexes
-// that it cannot read, because they only serve to propose a mapping.
-func indexes(t *types.TableDescription) map[string][]change.KeyAttr {
-	all := map[string][]change.KeyAttr{}
-	for _, x := range t.GlobalSecondaryIndexes {
-		if k, err := keyAttrs(t, x.KeySchema); err == nil {
-			all[aws.ToString(x.IndexName)] = k
+// indexes returns the keys of the secondary indexes. It leaves out indexes that it cannot read,
+// because they only serve to propose a mapping and to judge reads.
+func indexes(t *types.TableDescription) map[string]IndexKey {
+	all := map[string]IndexKey{}
+	add := func(name *string, key []types.KeySchemaElement) {
+		attrs, err := keyAttrs(t, key)
+		if err != nil {
+			return
 		}
+		n := slices.IndexFunc(key, func(e types.KeySchemaElement) bool { return e.KeyType != types.KeyTypeHash })
+		if n < 0 {
+			n = len(key)
+		}
+		all[aws.ToString(name)] = IndexKey{Partition: attrs[:n:n], Sort: attrs[n:]}
+	}
+	for _, x := range t.GlobalSecondaryIndexes {
+		add(x.IndexName, x.KeySchema)
 	}
 	for _, x := range t.LocalSecondaryIndexes {
-		if k, err := keyAttrs(t, x.KeySchema); err == nil {
-			all[aws.ToString(x.IndexName)] = k
-		}
+		add(x.IndexName, x.KeySchema)
 	}
 	return all
 }

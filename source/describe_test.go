@@ -93,6 +93,7 @@ func TestKeysOfIndexesKeepTheirOrder(t *testing.T) {
 		KeySchema: elements("pk:HASH"),
 		GlobalSecondaryIndexes: []types.GlobalSecondaryIndexDescription{
 			{IndexName: aws.String("byTenant"), KeySchema: elements("tenant:HASH", "region:HASH", "status:RANGE", "at:RANGE")},
+			{IndexName: aws.String("byRegion"), KeySchema: elements("region:HASH")},
 			{IndexName: aws.String("odd"), KeySchema: elements("untyped:HASH")}},
 		LocalSecondaryIndexes: []types.LocalSecondaryIndexDescription{
 			{IndexName: aws.String("byStatus"), KeySchema: elements("pk:HASH", "status:RANGE")}},
@@ -110,9 +111,13 @@ func TestKeysOfIndexesKeepTheirOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := func(name string) change.KeyAttr { return change.KeyAttr{Name: name, Type: 'S'} }
-	want := map[string][]change.KeyAttr{
-		"byTenant": {text("tenant"), text("region"), text("status"), {Name: "at", Type: 'N'}},
-		"byStatus": {text("pk"), text("status")},
+	want := map[string]IndexKey{
+		"byTenant": {
+			Partition: []change.KeyAttr{text("tenant"), text("region")},
+			Sort:      []change.KeyAttr{text("status"), {Name: "at", Type: 'N'}},
+		},
+		"byStatus": {Partition: []change.KeyAttr{text("pk")}, Sort: []change.KeyAttr{text("status")}},
+		"byRegion": {Partition: []change.KeyAttr{text("region")}, Sort: []change.KeyAttr{}},
 	}
 	if diff := cmp.Diff(want, info.Indexes); diff != "" {
 		t.Errorf("indexes (-want +got):\n%s", diff)

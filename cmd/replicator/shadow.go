@@ -140,8 +140,8 @@ func (a *app) patternReader(ctx context.Context, cfg *config.Config, src *source
 	var known []pattern.Table
 	for _, t := range tables.Tables {
 		x := pattern.Table{Name: t.Info.Name, Schema: t.Info.Schema, Program: t.Program}
-		for name, keys := range t.Info.Indexes {
-			x.Indexes = append(x.Indexes, pattern.IndexOf(name, keys))
+		for name, key := range t.Info.Indexes {
+			x.Indexes = append(x.Indexes, pattern.Index{Name: name, Partition: key.Partition, Sort: key.Sort})
 		}
 		known = append(known, x)
 	}

@@ -15,6 +15,9 @@ func TestKeyConditionsAndTemplates(t *testing.T) {
 		orders  = `{p: "U#{u}", s: "O#{id}"} → u#{u}#o#{id}`
 		twice   = `{p: "{a}", s: "{b}"} → {a}#{b} → index of sort: s#{b}#{a}`
 		several = `{p: "U#{u}", s: INFO} → u#{u}#i ; {p: "U#{u}", s: "O#{id}"} → u#{u}#o#{id}`
+		// the rows of the second kind come first
+		twoKinds = `{p: "{a}", s: "A#{b}"} → a#{a}#{b} → index by_x: x#{x}#{y}#2#{b}#{a} ; ` +
+			`{p: "{a}", s: "B#{b}"} → b#{a}#{b} → index by_x: x#{x}#{y}#1#{b}#{a}`
 		swapped = `{p: "U#{u}", s: INFO} → u#{u}#z ; {p: "U#{u}", s: "O#{id}"} → u#{u}#o#{id}`
 		spread  = `{p: "U#{u}", s: INFO} → i#{u} ; {p: "U#{u}", s: "O#{id}"} → o#{u}#{id}`
 	)
@@ -82,6 +85,16 @@ func TestKeyConditionsAndTemplates(t *testing.T) {
 		{"p; by_x: x, y:N", `{p: "{a}"} → {a} → index by_x: x#{x}#{y}#{a}`, "Query by_x x='1'", access.OrderDiffers,
 			"prefix x#{x}#"},
 		{"p; by_x: x, y", `{p: "{a}"} → {a} → index by_x: x#{x}#{z}#{a}`, "Query by_x x='1'", access.NoRead, ""},
+
+		// indexes whose keys have several attributes in a part
+		{"p; by_x: x+y, z", `{p: "{a}"} → {a} → index by_x: x#{x}#{y}#{z}#{a}`, "Query by_x x='1' and y='2'",
+			access.Served, "prefix x#{x}#{y}#"},
+		{"p; by_x: x+y, z", `{p: "{a}"} → {a} → index by_x: x#{y}#{z}#{a}`, "Query by_x x='1' and y='2'",
+			access.WiderRange, "prefix x#{y}#"},
+		{"p; by_x: x, y, z", `{p: "{a}"} → {a} → index by_x: x#{x}#{z}#{y}#{a}`, "Query by_x x='1'",
+			access.OrderDiffers, "prefix x#{x}#"},
+		{"p s; by_x: x+y, s", twoKinds, "Query by_x x='1' and y='2'", access.OrderDiffers, "prefix x#{x}#{y}#"},
+		{"p s; by_x: x+y, s, p", twoKinds, "Query by_x x='1' and y='2'", access.OrderDiffers, "prefix x#{x}#{y}#"},
 
 		// rules together
 		{"p s", several, "Query p='U#1'", access.Served, "prefix u#{u}#"},

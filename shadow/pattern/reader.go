@@ -144,8 +144,3 @@ func (p *Pattern) addRules(program *transform.Program, rules []access.Bound) {
 	slices.SortStableFunc(p.Rules, func(a, b access.Bound) int { return place(a) - place(b) })
 	p.Any, p.None = len(all) > 1 && len(p.Rules) == len(all), len(p.Rules) == 0
 }
-
-// IndexOf returns an index by its key, in which the partition key stands first.
-func IndexOf(name string, keys []change.KeyAttr) Index {
-	return Index{Name: name, Partition: keys[:1], Sort: keys[1:]}
-}

@@ -40,13 +40,17 @@ func schemaOf(keys string) change.KeySchema {
 	return s
 }
 
-// indexOf makes an index of "name: a, b".
+// indexOf makes an index of "name: a, b", or of "name: a+b, c, d" with several attributes in the
+// partition key and in the sort key.
 func indexOf(s string) Index {
 	name, keys, _ := strings.Cut(s, ": ")
 	parts := strings.Split(keys, ",")
-	x := Index{Name: strings.TrimSpace(name), Partition: []change.KeyAttr{attribute(parts[0])}}
-	if len(parts) > 1 {
-		x.Sort = []change.KeyAttr{attribute(parts[1])}
+	x := Index{Name: strings.TrimSpace(name)}
+	for p := range strings.SplitSeq(parts[0], "+") {
+		x.Partition = append(x.Partition, attribute(p))
+	}
+	for _, p := range parts[1:] {
+		x.Sort = append(x.Sort, attribute(p))
 	}
 	return x
 }
