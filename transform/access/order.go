@@ -142,7 +142,7 @@ func sources(pieces []tmpl.Piece) string {
 
 // rulesInOrder finds rules with rows in another order than their items.
 func (r *reach) rulesInOrder(f *findings) {
-	if len(r.q.Sort) != 1 || r.goOnAlike() || r.endLike() {
+	if len(r.q.Sort) == 0 || r.goOnAlike() || r.endLike() {
 		return // where they go on with the same part, each rule was found to sort by it
 	}
 	for i, a := range r.spans {

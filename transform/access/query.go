@@ -87,6 +87,16 @@ func (q *Query) test(attr string) *Test {
 	return &q.Tests[i]
 }
 
+// partition reports whether an attribute is part of the partition key. Where the key is not known,
+// the first test is of it.
+func (q *Query) partition(attr string) bool {
+	if q.Key == nil {
+		return len(q.Tests) > 0 && q.Tests[0].Attr == attr
+	}
+	return !slices.Contains(q.Sort, attr) &&
+		slices.ContainsFunc(q.Key, func(k change.KeyAttr) bool { return k.Name == attr })
+}
+
 // number reports whether a key attribute is a number.
 func (q *Query) number(attr string) bool {
 	return slices.ContainsFunc(q.Key, func(k change.KeyAttr) bool { return k.Name == attr && k.Type == 'N' })

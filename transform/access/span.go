@@ -144,7 +144,7 @@ func (s *span) anchored() bool {
 	}
 	partition := false
 	for _, l := range s.limits() {
-		if len(s.q.Tests) == 0 || l.attr != s.q.Tests[0].Attr {
+		if !s.q.partition(l.attr) {
 			continue
 		}
 		if yes, _ := s.fixes(l); yes {
