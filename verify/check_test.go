@@ -133,3 +133,20 @@ func TestDecideKeepsTheOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckerSettlesABatchAtOnce: the items that a look does not decide are in memory until then.
+func TestCheckerSettlesABatchAtOnce(t *testing.T) {
+	e := newEngine(t, "")
+	var items []Candidate
+	for i := range 40 {
+		sk := fmt.Sprintf("s%02d", i)
+		e.put("p", sk, `"x":{"S":"1"}`)
+		e.lose("p", sk, `"x":{"S":"2"}`)
+		items = append(items, Candidate{Key: keyOf("p", sk)})
+	}
+	found := map[Status]int{}
+	c := Checker{Settler: e.settler(), Batch: 4, Verdict: func(v *Verdict) error { found[v.Status]++; return nil }}
+	if err := c.Items(t.Context(), items); err != nil || found[Different] != 40 || e.proofs != 2*10 {
+		t.Errorf("%v, %d proofs, %v", found, e.proofs, err)
+	}
+}

@@ -2,7 +2,9 @@ package exchange
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"io"
 	"strings"
 	"testing"
@@ -87,6 +89,21 @@ func TestDamagedFrameIsNamed(t *testing.T) {
 		}
 		if err := read(pipe[:len(first)+i]); i > 0 && !errors.As(err, &bad) || i == 0 && !errors.Is(err, io.EOF) {
 			t.Errorf("the pipe ends behind %d bytes of the frame: %v", i, err)
+		}
+	}
+}
+
+// TestFrameWithAWrongLength: one that is longer than any is not waited for, and bytes behind the
+// content are no part of it.
+func TestFrameWithAWrongLength(t *testing.T) {
+	frame := Append(nil, some()[0])
+	long := binary.BigEndian.AppendUint32([]byte{version}, maxFrame+1)
+	more := append(bytes.Clone(frame), 0)
+	binary.BigEndian.PutUint32(more[1:], uint32(len(more)-prefix))
+	binary.BigEndian.PutUint32(more[5:], crc32.Checksum(more[prefix:], castagnoli))
+	for want, pipe := range map[string][]byte{"are more than": append(long, 0, 0, 0, 0), "1 bytes follow it": more} {
+		if _, err := NewReader(bytes.NewReader(pipe)).Next(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
 		}
 	}
 }
