@@ -190,7 +190,7 @@ func TestLargeBodies(t *testing.T) {
 		}
 	})
 	for _, mode := range []Mode{Keep, Sign} {
-		f := start(t, service, Options{Mode: mode, Sign: unsigned, Tap: func(x *exchange.Exchange) {
+		f := start(t, service, Options{Mode: mode, Sign: unsigned, Answers: true, Tap: func(x *exchange.Exchange) {
 			if x.Request.Bytes != nil || x.Answer.Bytes != nil || x.Request.Size != 16<<20 || x.Answer.Size != 16<<20 {
 				t.Errorf("Tap got bodies of %d and %d bytes, of which there are %d and %d", x.Request.Size, x.Answer.Size,
 					len(x.Request.Bytes), len(x.Answer.Bytes))

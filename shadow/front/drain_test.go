@@ -137,7 +137,7 @@ func TestTapGetsExchanges(t *testing.T) {
 		}
 		readRequest(c)
 		_, _ = io.WriteString(c, head+"2\r\n\x1f\x8b\r\n1\r\n")
-	}), Options{Share: 1, Tap: func(x *exchange.Exchange) { got <- x }})
+	}), Options{Share: 1, Answers: true, Tap: func(x *exchange.Exchange) { got <- x }})
 	c := dial(t, f)
 	for i := range 3 {
 		send(t, c, request("{}"))
@@ -148,6 +148,19 @@ func TestTapGetsExchanges(t *testing.T) {
 			x.Begin.IsZero() || x.Duration <= 0 || !x.Request.Whole() {
 			t.Errorf("exchange %d: %+v", i, x)
 		}
+	}
+}
+
+// TestSizesOfAnswers: without Options.Answers, Tap gets the size of an answer alone.
+func TestSizesOfAnswers(t *testing.T) {
+	got := make(chan *exchange.Exchange, 1)
+	f := start(t, serve(t, echo), Options{Share: 1, Tap: func(x *exchange.Exchange) { got <- x }})
+	c := dial(t, f)
+	send(t, c, request("{}"))
+	want := passed("{}")
+	expect(t, c, answer(want))
+	if x := <-got; x.Answer.Bytes != nil || x.Answer.Size != int64(len(want)) || string(x.Request.Bytes) != "{}" || x.Status != 200 {
+		t.Errorf("%+v", x)
 	}
 }
 
@@ -166,11 +179,12 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// TestTapThatBlocksDelaysNothing: what does not fit is dropped, and the bytes that wait are bounded.
+// TestTapThatBlocksDelaysNothing: what does not fit is dropped, and the bytes that wait are
+// bounded.
 func TestTapThatBlocksDelaysNothing(t *testing.T) {
 	const n, size, memory = 200, 100_000, 1_000_000
 	began, proceed := make(chan bool, n), make(chan bool)
-	f := start(t, serve(t, echo), Options{Share: 1, Memory: memory, Tap: func(*exchange.Exchange) {
+	f := start(t, serve(t, echo), Options{Share: 1, Answers: true, Memory: memory, Tap: func(*exchange.Exchange) {
 		began <- true
 		<-proceed
 	}})

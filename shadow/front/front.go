@@ -39,7 +39,7 @@ func New(ctx context.Context, o Options) (*Front, error) {
 		return nil, fmt.Errorf("listen for applications: %w", err)
 	}
 	return &Front{
-		o: o, services: services, listener: l, queue: newQueue(o.Share, o.Memory), conns: map[*conn]struct{}{},
+		o: o, services: services, listener: l, queue: newQueue(&o), conns: map[*conn]struct{}{},
 	}, nil
 }
 

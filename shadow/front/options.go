@@ -19,8 +19,8 @@ import (
 type Mode uint8
 
 // The modes. Keep takes the requests that a client sends to an HTTP proxy, and keeps their
-// signatures. Sign takes requests for the front's own address, and replaces their signatures. Mirror
-// takes copies of requests, and answers 204.
+// signatures. Sign takes requests for the front's own address, and replaces their signatures.
+// Mirror takes copies of requests, and answers 204.
 const (
 	Keep Mode = iota
 	Sign
@@ -47,6 +47,8 @@ type Options struct {
 	Tap    func(*exchange.Exchange) // may block: exchanges are dropped meanwhile. nil: none are taken
 	Share  float64                  // of the exchanges that Tap gets, from 0 to 1
 	Memory int64                    // bytes of exchanges under way and waiting for Tap; default 32 MiB
+	// Answers: Tap gets the bodies of answers too. Else it gets their sizes, and saves the copies.
+	Answers bool
 
 	TLS   *tls.Config   // to the service; nil: the system's authorities
 	Dial  time.Duration // until a connection to the service is given up: 5s

@@ -27,8 +27,9 @@ type Counts struct {
 // queue holds exchanges until Tap takes them. Its limit in bytes covers those that are under way
 // too. Nothing that an exchange does waits for it.
 type queue struct {
-	share float64
-	limit int64
+	share   float64
+	limit   int64
+	answers bool // their bodies are taken along
 
 	mu      sync.Mutex
 	counts  Counts
@@ -37,8 +38,8 @@ type queue struct {
 	more    chan struct{} // has a token while something may wait
 }
 
-func newQueue(share float64, limit int64) *queue {
-	return &queue{share: share, limit: limit, more: make(chan struct{}, 1)}
+func newQueue(o *Options) *queue {
+	return &queue{share: o.Share, limit: o.Memory, answers: o.Answers, more: make(chan struct{}, 1)}
 }
 
 // sample is one exchange under way. The goroutine that reads the client has its request, and the
@@ -69,7 +70,7 @@ func (q *queue) begin(h *head) *sample {
 // beginAnswer is called with the head of the answer.
 func (s *sample) beginAnswer(h *head) {
 	s.Status = h.status
-	if s.chosen {
+	if s.chosen && s.queue.answers {
 		s.Answer.Encoding = h.text("content-encoding", exchange.MaxText)
 		s.answer.begin(s.queue, h.length)
 	}
