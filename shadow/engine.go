@@ -110,6 +110,24 @@ func (e *Engine) store() error {
 	return nil
 }
 
+// RemoveCounts removes a directory with what engines have stored, but nothing else that it may
+// have.
+func RemoveCounts(dir string) error {
+	for _, pattern := range []string{"*.json", "*.json.new"} {
+		files, err := filepath.Glob(filepath.Join(dir, pattern))
+		for _, file := range files {
+			err = errors.Join(err, os.Remove(file))
+		}
+		if err != nil {
+			return fmt.Errorf("remove counts: %w", err)
+		}
+	}
+	if err := os.Remove(dir); err != nil {
+		return fmt.Errorf("remove counts: %w", err)
+	}
+	return nil
+}
+
 // CountsOf returns what the engines of a run have stored in a directory, together.
 func CountsOf(dir string) (*pattern.Snapshot, error) {
 	all := pattern.NewCollector().Snapshot()

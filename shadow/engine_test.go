@@ -41,9 +41,12 @@ func TestEngineCountsWhatThePipeHolds(t *testing.T) {
 	dir := t.TempDir()
 	large := asked(nil, "")
 	large.Request.Size = 2 << 20
+	bomb := asked(gzipped(strings.Repeat(" ", exchange.MaxBody)+query), "gzip")
+	failed := asked([]byte(query), "")
+	failed.Status = 400
 	var pipe []byte
 	for _, x := range []*exchange.Exchange{
-		asked([]byte(query), ""), asked(gzipped(query), "gzip"), large, asked([]byte("{"), ""), asked([]byte("x"), "gzip"),
+		asked([]byte(query), ""), asked(gzipped(query), "gzip"), large, asked([]byte("{"), ""), asked([]byte("x"), "gzip"), bomb, failed,
 	} {
 		pipe = exchange.Append(pipe, x)
 	}
@@ -60,8 +63,8 @@ func TestEngineCountsWhatThePipeHolds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Patterns) != 1 || s.Patterns[0].Requests != 3 || s.Patterns[0].Bytes.Sum != 1200 ||
-		s.Skipped[TooLarge] != 2 || s.Skipped[pattern.BadJSON] != 1 || s.Requests != 6 {
+	if len(s.Patterns) != 1 || s.Patterns[0].Requests != 4 || s.Patterns[0].Bytes.Sum != 1200 || s.Patterns[0].Failed != 1 ||
+		s.Skipped[TooLarge] != 3 || s.Skipped[pattern.BadJSON] != 1 || s.Requests != 8 {
 		t.Errorf("%+v", s)
 	}
 	for _, name := range []string{"1.json", "2.json"} {
@@ -73,7 +76,8 @@ func TestEngineCountsWhatThePipeHolds(t *testing.T) {
 	}
 }
 
-// TestReportsMerge: those of two fronts are the report of both, with the verdicts, also behind JSON.
+// TestReportsMerge: those of two fronts are the report of both, with the verdicts, also behind
+// JSON.
 func TestReportsMerge(t *testing.T) {
 	one := func(n int) *Report {
 		c := pattern.NewCollector()
@@ -82,7 +86,7 @@ func TestReportsMerge(t *testing.T) {
 		}
 		c.Add(pattern.Of("PutItem", []byte(`{"TableName":"Orders","Item":{}}`)), pattern.Answer{})
 		r := NewReport(pattern.NewReader(), c.Snapshot(), Passed{Total: int64(n) + 2, Taken: int64(n) + 1, Dropped: 1})
-		r.Began = time.Unix(int64(n), 0).UTC()
+		r.Began, r.Ended = time.Unix(int64(n), 0).UTC(), time.Unix(10-int64(n), 0).UTC()
 		text, err := json.Marshal(r)
 		back := &Report{}
 		if err == nil {
@@ -94,7 +98,7 @@ func TestReportsMerge(t *testing.T) {
 		return back
 	}
 	all := Merge([]*Report{one(3), one(1)})
-	if all.Passed != (Passed{Total: 8, Taken: 6, Dropped: 2}) || all.Counted != 6 || all.Began.Unix() != 1 ||
+	if all.Passed != (Passed{Total: 8, Taken: 6, Dropped: 2}) || all.Counted != 6 || all.Began.Unix() != 1 || all.Ended.Unix() != 9 ||
 		len(all.Patterns) != 2 || all.Patterns[0].Requests != 4 || all.Patterns[0].Bytes.P99 < 400 {
 		t.Errorf("%+v", all)
 	}
@@ -107,8 +111,8 @@ func TestReportsMerge(t *testing.T) {
 	}
 }
 
-// TestReportsThatAreNone: a newer one, a damaged one, one without counts, and what is no report at all are
-// refused, and do not count as nothing.
+// TestReportsThatAreNone: a newer one, a damaged one, one without counts, and what is no report at
+// all are refused, and do not count as nothing.
 func TestReportsThatAreNone(t *testing.T) {
 	c := pattern.NewCollector()
 	c.Add(pattern.Of("Query", []byte(query)), pattern.Answer{Bytes: 400, Took: time.Millisecond})

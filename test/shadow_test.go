@@ -180,6 +180,74 @@ func TestEngineOfShadowHoldsNoRequest(t *testing.T) {
 	}
 }
 
+// TestEngineOutlivesTheSignalsOfItsGroup: a terminal sends Ctrl-C to the front and the engine, and the
+// engine still counts the last exchanges.
+func TestEngineOutlivesTheSignalsOfItsGroup(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the engine is found through /proc")
+	}
+	w := newWorld(t, 882)
+	w.prepare("Orders")
+	s := w.shadow("--json")
+	s.use(3)
+	engine := s.engine()
+	w.Until("the engine has begun", func() bool {
+		const ignored = 1<<(syscall.SIGINT-1) | 1<<(syscall.SIGTERM-1)
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", engine))
+		_, mask, _ := strings.Cut(string(text), "SigIgn:\t")
+		mask, _, _ = strings.Cut(mask, "\n")
+		signals, _ := strconv.ParseUint(mask, 16, 64)
+		return err == nil && signals&ignored == ignored
+	})
+	for range 2 {
+		_ = syscall.Kill(engine, syscall.SIGINT)
+		_ = syscall.Kill(engine, syscall.SIGTERM)
+	}
+	s.use(3)
+	if r := s.end(); r.Passed.Dropped != 0 {
+		t.Errorf("the engine has ended: %+v", r.Passed)
+	}
+}
+
+// TestKilledFrontLeavesNothingBehind: its engine ends, and removes the counts.
+func TestKilledFrontLeavesNothingBehind(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the engine is found through /proc")
+	}
+	w := newWorld(t, 883)
+	w.prepare("Orders")
+	w.more = append(w.more, "TMPDIR="+t.TempDir())
+	s := w.shadow()
+	s.use(3)
+	_ = syscall.Kill(s.engine(), syscall.SIGKILL)
+	s.use(3)
+	s.engine()
+	if err := s.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.cmd.Wait() // it was killed
+	w.Until("nothing is left", func() bool {
+		left, err := filepath.Glob(filepath.Join(strings.TrimPrefix(w.more[len(w.more)-1], "TMPDIR="), "*"))
+		return err == nil && len(left) == 0
+	})
+}
+
+// TestTwoFronts: the second one on an address is told so, because each has a part of the requests.
+func TestTwoFronts(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("one listener an address here")
+	}
+	w := newWorld(t, 884)
+	w.prepare("Orders")
+	first := w.shadow("--json")
+	second := w.shadow("--json", "--listen", strings.TrimPrefix(frontAddress.FindStringSubmatch(first.errs.String())[1], "http://"))
+	const told = "Another front listens"
+	w.Until("it is told", func() bool { return strings.Contains(second.errs.String(), told) })
+	if strings.Contains(first.errs.String(), told) {
+		t.Errorf("the first one: %s", first.errs.String())
+	}
+}
+
 // TestShadowNeedsNoBigtable, nor an endpoint in the configuration that `init` proposes: it goes where the
 // environment sends its own calls.
 func TestShadowNeedsNoBigtable(t *testing.T) {

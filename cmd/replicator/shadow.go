@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
-	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/host"
 	"github.com/tailrace-cdc/replicator/shadow"
@@ -90,22 +89,12 @@ func (a *app) shadow(ctx context.Context, o shadowOptions) error {
 	case o.duration < 0:
 		return failure.Usagef("for example --for 24h", "read --for: %s is negative", o.duration)
 	}
-	a.WithoutBigtable = true
-	cfg, err := a.Config(ctx)
-	if err != nil {
-		return err
-	}
 	defer a.LibraryLogs()()
-	clients := a.Clients(cfg)
-	defer func() { _ = clients.Close() }()
-	src, err := clients.Source(ctx)
+	reader, src, closeSource, err := a.patternReader(ctx)
 	if err != nil {
 		return err
 	}
-	reader, err := a.patternReader(ctx, cfg, src)
-	if err != nil {
-		return err
-	}
+	defer closeSource()
 	if o.duration > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, o.duration)
@@ -131,11 +120,29 @@ func (a *app) printShadow(report *shadow.Report) error {
 	return render.Patterns(a.Out, report)
 }
 
-// patternReader returns a reader of requests to the tables of the configuration.
-func (a *app) patternReader(ctx context.Context, cfg *config.Config, src *source.Source) (*pattern.Reader, error) {
-	tables, err := a.CatalogFor(ctx, cfg, src, "")
+// patternReader returns a reader of requests to the tables of the configuration, which needs no
+// Bigtable, and their source until it is closed.
+func (a *app) patternReader(ctx context.Context) (_ *pattern.Reader, src *source.Source, closeSource func(), err error) {
+	a.WithoutBigtable = true
+	cfg, err := a.Config(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
+	}
+	clients := a.Clients(cfg)
+	defer func() {
+		if err != nil {
+			_ = clients.Close()
+		}
+	}()
+	if src, err = clients.Source(ctx); err != nil {
+		return nil, nil, nil, err
+	}
+	tables, err := a.CatalogFor(ctx, cfg, src, "")
+	if err == nil {
+		err = a.Missed(tables, nil)
+	}
+	if err != nil {
+		return nil, nil, nil, err
 	}
 	var known []pattern.Table
 	for _, t := range tables.Tables {
@@ -145,7 +152,7 @@ func (a *app) patternReader(ctx context.Context, cfg *config.Config, src *source
 		}
 		known = append(known, x)
 	}
-	return pattern.NewReader(known...), a.Missed(tables, nil)
+	return pattern.NewReader(known...), src, func() { _ = clients.Close() }, nil
 }
 
 // shadowRun is one run of a front and its engine.
@@ -179,12 +186,16 @@ func (s *shadowRun) run(ctx context.Context, reader *pattern.Reader, share float
 	case s.o.mirror:
 		options.Mode = front.Mirror
 	}
+	other := listens(ctx, s.o.listen)
 	f, err := front.New(ctx, options)
 	if err != nil {
 		return nil, explainFront(err)
 	}
 	at, away := reachedAt(f.Addr())
 	fmt.Fprint(s.a.Errs, s.announce(known[0].Host, at))
+	if other {
+		fmt.Fprintln(s.a.Errs, "Another front listens on this address too: until it ends, each gets a part of the requests.")
+	}
 	if away {
 		fmt.Fprintln(s.a.Errs, "The way to this address is plain HTTP: who can read it reads keys and items. Keep it within the machine.")
 	}
@@ -219,7 +230,7 @@ func (s *shadowRun) engine() (*child.Child, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	args := []string{"shadow", "engine", "--counts", s.dir}
+	args := []string{"shadow", "engine", "--counts", s.dir, "--front", strconv.Itoa(os.Getpid())}
 	if s.a.ConfigPath != "" {
 		args = append(args, "--config", s.a.ConfigPath)
 	}
@@ -231,8 +242,8 @@ func (s *shadowRun) engine() (*child.Child, error) {
 	}), nil
 }
 
-// services returns the names by which applications reach DynamoDB, and where it is: by the first one,
-// or by that of the endpoint that the front itself uses.
+// services returns the names by which applications reach DynamoDB, and where it is: by the first
+// one, or by that of the endpoint that the front itself uses.
 func services(name, endpoint string) []front.Service {
 	_, given, ok := strings.Cut(endpoint, "://")
 	if !ok {
@@ -240,14 +251,25 @@ func services(name, endpoint string) []front.Service {
 	}
 	given = strings.Trim(given, "/")
 	if host.AWS(endpoint) && strings.HasPrefix(endpoint, "http://") {
-		// It is the application's, in a shell or a pod that both share: behind the front there is TLS.
+		// It is the application's, in a shell or a pod that both share: behind the front there is
+		// TLS.
 		endpoint = "https://" + strings.TrimSuffix(given, ":80")
 	}
 	return []front.Service{{Host: name, Endpoint: endpoint}, {Host: given, Endpoint: endpoint}}
 }
 
-// reachedAt returns the address by which clients reach a front that listens on one, and whether they
-// may be on other machines.
+// listens reports whether a process listens on an address.
+func listens(ctx context.Context, addr string) bool {
+	c, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return false
+	}
+	_ = c.Close()
+	return true
+}
+
+// reachedAt returns the address by which clients reach a front that listens on one, and whether
+// they may be on other machines.
 func reachedAt(listening string) (addr string, away bool) {
 	at, err := netip.ParseAddrPort(listening)
 	if err != nil {

@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -29,8 +32,8 @@ func (a *app) shadowReportCommand() *cobra.Command {
 	}
 }
 
-// shadowReports reads the reports of several fronts. The same one twice would count twice: two fronts
-// never see the same to the microsecond.
+// shadowReports reads the reports of several fronts. The same one twice would count twice: two
+// fronts never see the same to the microsecond.
 func shadowReports(files []string) (all []*shadow.Report, err error) {
 	const hint = "what `replicator shadow --json` has printed"
 	read := map[string]string{} // the file of each text
@@ -55,28 +58,27 @@ func shadowReports(files []string) (all []*shadow.Report, err error) {
 // shadowEngineCommand returns the command of the process that counts.
 func (a *app) shadowEngineCommand() *cobra.Command {
 	var dir string
+	var front int
 	cmd := &cobra.Command{
 		Use: "engine", Hidden: true, Args: a.NoArgs(),
 		RunE: a.Body(func(ctx context.Context, _ []string) error {
-			a.WithoutBigtable = true
-			cfg, err := a.Config(ctx)
+			// It ends with its input. A terminal and systemd send these to every process of a
+			// group.
+			signal.Ignore(os.Interrupt, syscall.SIGTERM)
+			reader, _, closeSource, err := a.patternReader(ctx)
 			if err != nil {
 				return err
 			}
-			clients := a.Clients(cfg)
-			defer func() { _ = clients.Close() }()
-			src, err := clients.Source(ctx)
-			if err != nil {
-				return err
-			}
-			reader, err := a.patternReader(ctx, cfg, src)
-			if err != nil {
-				return err
-			}
+			closeSource()
 			file := filepath.Join(dir, fmt.Sprintf("%d.json", os.Getpid()))
-			return shadow.NewEngine(reader, file).Run(os.Stdin)
+			err = shadow.NewEngine(reader, file).Run(os.Stdin)
+			if os.Getppid() != front { // it was killed, and reads no counts
+				err = errors.Join(err, shadow.RemoveCounts(dir))
+			}
+			return err
 		}),
 	}
 	cmd.Flags().StringVar(&dir, "counts", "", "directory of the counts")
+	cmd.Flags().IntVar(&front, "front", 0, "process of the front")
 	return cmd
 }

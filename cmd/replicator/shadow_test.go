@@ -10,8 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/shadow/front"
 )
 
-// TestFrontReachesWhatTheSourceReaches: also where only the environment names it, and never AWS in plain
-// text, which is what the application's endpoint in the same environment says.
+// TestFrontReachesWhatTheSourceReaches: also where only the environment names it, and never AWS in
+// plain text, which is what the application's endpoint in the same environment says.
 func TestFrontReachesWhatTheSourceReaches(t *testing.T) {
 	const name = "dynamodb.eu-west-1.amazonaws.com"
 	for endpoint, want := range map[string][]front.Service{
