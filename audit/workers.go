@@ -35,8 +35,8 @@ type Workers struct {
 const (
 	jobFile     = "job.json"
 	workersPoll = 15 * time.Second
-	// mostRanges bounds the ranges, which have an object each: of 5e9 rows one has a million, and the
-	// records of these take 90 MB.
+	// mostRanges bounds the ranges, which have an object each: of 5e9 rows one has a million, and
+	// the records of these take 90 MB.
 	mostRanges = 5000
 )
 
@@ -46,8 +46,8 @@ type job struct {
 	Record  string   `json:"record"` // Saved.Folder of the record that began before the exports
 	Folder  string   `json:"folder"`
 	Exports []string `json:"exports,omitempty"` // ARNs, by table
-	// Planned: the folder has a plan, or had one. Findings of one plan are none of the next one's: its
-	// ranges are others.
+	// Planned: the folder has a plan, or had one. Findings of one plan are none of the next one's:
+	// its ranges are others.
 	Planned bool `json:"planned,omitempty"`
 }
 
@@ -56,7 +56,7 @@ func hasJob(dir string) bool {
 	return err == nil
 }
 
-// forgetJob removes the note of a comparison: the next one begins anew.
+// forgetJob removes the note of a comparison: the next one starts from the beginning.
 func forgetJob(dir string) error {
 	if err := os.Remove(filepath.Join(dir, jobFile)); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -106,9 +106,9 @@ type byWorkers struct {
 	folder *distributed.Folder
 }
 
-// begin goes on with the noted comparison, or notes a new one. It goes on only where the record of this
-// process is the one that began before the exports: between them and a later record, changes would be
-// compared by neither.
+// begin goes on with the noted comparison, or notes a new one. It goes on only where the record of
+// this process is the one that began before the exports: between them and a later record, changes
+// would be compared by neither.
 func (w *byWorkers) begin() error {
 	record := w.recorder.result.Folder
 	text, err := os.ReadFile(filepath.Join(w.dir, jobFile))

@@ -117,8 +117,9 @@ func TestJobOfAnotherRecordIsNotGoneOnWith(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, _ := begun()
-	// DynamoDB names an export by the begin of a second. A change that Bigtable lost, made after that moment
-	// and before the positions of the logs, would be in no export, and would never be compared again.
+	// DynamoDB names an export by the begin of a second. A change that Bigtable lost, made after
+	// that moment and before the positions of the logs, would be in no export, and would never be
+	// compared again.
 	var job struct{ Exports []string }
 	var record struct{ Began time.Time }
 	var export struct{ ExportDescription struct{ ExportTime float64 } }
@@ -149,7 +150,8 @@ func TestJobOfAnotherRecordIsNotGoneOnWith(t *testing.T) {
 		t.Errorf("another record: %s, then %s: %s", first, other, said)
 	}
 
-	// Findings in the folder are of the ranges of a plan that was removed: the next plan has others.
+	// Findings in the folder are of the ranges of a plan that was removed: the next plan has
+	// others.
 	var noted map[string]any
 	if err := json.Unmarshal([]byte(other), &noted); err != nil {
 		t.Fatal(err)

@@ -57,8 +57,8 @@ type Spread struct {
 	P99 int64 `json:"p99"`
 }
 
-// NewReport returns the report on counts. Reads of tables that the reader has a mapping of get their
-// verdict.
+// NewReport returns the report on counts. Reads of tables that the reader has a mapping of get
+// their verdict.
 func NewReport(r *pattern.Reader, s *pattern.Snapshot, passed Passed) *Report {
 	out := newReport(s, passed)
 	for i := range out.Patterns {
@@ -103,8 +103,8 @@ func ParseReport(text []byte) (*Report, error) {
 	return r, nil
 }
 
-// Merge returns the report on what several fronts have seen. A read has the first verdict that one of
-// them has.
+// Merge returns the report on what several fronts have seen. A read has the first verdict that one
+// of them has.
 func Merge(reports []*Report) *Report {
 	counts, passed := pattern.NewCollector().Snapshot(), Passed{}
 	verdicts := map[string]*access.Verdict{}
@@ -133,8 +133,8 @@ func Merge(reports []*Report) *Report {
 	return out
 }
 
-// Keep leaves out the patterns of all other tables than these, also where the report is merged; none:
-// nothing is left out.
+// Keep leaves out the patterns of all other tables than these, also where the report is merged;
+// none: nothing is left out.
 func (r *Report) Keep(tables []string) {
 	if len(tables) == 0 {
 		return

@@ -14,8 +14,8 @@ import (
 )
 
 // Project calls emit with the records of the items of a file, each with the number of its row's
-// range, and at last, for each range, with how many there were. A value is valid until emit returns.
-// Ranges that have findings get nothing.
+// range, and at last, for each range, with how many there were. A value is valid until emit
+// returns. Ranges that have findings get nothing.
 func (c *Comparison) Project(ctx context.Context, file int, emit func(n int, value []byte)) error {
 	table, number := c.plan.FileOf(file)
 	if table < 0 {

@@ -16,8 +16,8 @@ const (
 	isCount  = 'c' // JSON of counts
 )
 
-// counts is what a file has for a range. Each range gets it from each file: without it an engine that
-// loses records would leave rows that lack their item unseen.
+// counts is what a file has for a range. Each range gets it from each file: without it an engine
+// that loses records would leave rows that lack their item unseen.
 type counts struct {
 	File    int   `json:"file"`
 	Records int64 `json:"records,omitempty"` // that the file has emitted for the range

@@ -62,7 +62,7 @@ func TestExportsAreReadWhereTheyWereCopiedTo(t *testing.T) {
 	}
 }
 
-// Rule 15: a range whose records did not all come is not compared: a row that lacks a lost item would
+// Rule 15: a range that has lost records is not compared: a row that lacks a lost item would
 // be taken for right.
 func TestRangeWithoutAllItsRecordsIsNotCompared(t *testing.T) {
 	record := func(row string) []byte {

@@ -1,9 +1,11 @@
-// Package expr is DynamoDB's expression language: update, condition, filter, key condition and projection expressions.
-// One lexer and one parser read them; they are checked in the service's order with the service's messages, and
-// evaluated on items. The legacy parameters become the same parsed forms.
+// Package expr is DynamoDB's expression language: update, condition, filter, key condition and
+// projection expressions. One lexer and one parser read them; they are checked in the service's
+// order with the service's messages, and evaluated on items. The legacy parameters become the same
+// parsed forms.
 //
-// An expression may be wrong in several ways, of which the service reports one. The parser therefore records violations
-// by kind, and each grammar names the order in which the kinds are reported. A syntax error ends the parse at once.
+// An expression may be wrong in several ways, and the service reports one of them. The parser
+// therefore records violations by kind, and each grammar names the order in which the kinds are
+// reported. A syntax error ends the parse at once.
 //
 // Files, from the top down:
 //

@@ -48,8 +48,9 @@ func newConn(f *Front, client net.Conn) *conn {
 	return c
 }
 
-// abandoned is how long the service may take over an answer after the client has ended its direction.
-// The client may still read: one that has closed both looks the same until it is written to.
+// abandoned is how long the service may take over an answer after the client has ended its
+// direction. The client may still read: one that has closed both looks the same until it is written
+// to.
 const abandoned = 2 * time.Minute
 
 // past is a deadline that ends a read at once.

@@ -16,8 +16,8 @@
 // resets a connection, the connection of the client ends or is reset behind the same byte.
 //
 // Goroutines: each connection has one that reads the client (conn.go) and one that reads the
-// service (link.go), and Run has one for Tap. An exchange never waits for Tap: exchanges that do not
-// fit into Options.Memory beside those that wait are dropped and counted.
+// service (link.go), and Run has one for Tap. An exchange never waits for Tap: exchanges that do
+// not fit into Options.Memory beside those that wait are dropped and counted.
 //
 // Files, from the top down:
 //

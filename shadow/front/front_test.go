@@ -139,8 +139,8 @@ func TestRefusedRequests(t *testing.T) {
 	}
 }
 
-// TestPageOfABrowserIsNotSigned: DynamoDB answers pages of all origins, so each page that is open in a
-// browser beside a front could read and write with the permissions of the front.
+// TestPageOfABrowserIsNotSigned: DynamoDB answers pages of all origins, so each page that is open
+// in a browser beside a front could read and write with the permissions of the front.
 func TestPageOfABrowserIsNotSigned(t *testing.T) {
 	f := start(t, serve(t, echo), Options{Mode: Sign, Sign: func(context.Context, *http.Request, string) error {
 		t.Error("a request of a page is signed")

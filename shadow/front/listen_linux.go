@@ -20,7 +20,8 @@ func shareAddress(_, _ string, c syscall.RawConn) error {
 	return errors.Join(err, failed)
 }
 
-// isPassing reports whether an error of Accept passes: too many files are open, or a client has left.
+// isPassing reports whether an error of Accept passes: too many files are open, or a client has
+// left.
 func isPassing(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED)
 }

@@ -9,8 +9,8 @@ import (
 const (
 	// maxHead is the longest head of a request or an answer, in bytes. AWS's own limit is lower.
 	maxHead = 64 << 10
-	// firstBuffer is the size of a reader's buffer, which holds most requests and answers whole. Each
-	// connection has two.
+	// firstBuffer is the size of a reader's buffer, which holds most requests and answers whole.
+	// Each connection has two.
 	firstBuffer = 16 << 10
 )
 

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestFrontAddsTLS: requests in plain HTTP reach a service that takes TLS alone, with the host and the
-// signature of the application, and several on one connection.
+// TestFrontAddsTLS: requests in plain HTTP reach a service that takes TLS alone, with the host and
+// the signature of the application, and several on one connection.
 func TestFrontAddsTLS(t *testing.T) {
 	service := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

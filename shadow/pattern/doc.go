@@ -1,5 +1,5 @@
-// Package pattern turns requests to DynamoDB into access patterns: their form without keys and values. It counts them,
-// and judges which rows in Bigtable would answer each.
+// Package pattern turns requests to DynamoDB into access patterns: their form without keys and
+// values. It counts them, and judges which rows in Bigtable would answer each.
 //
 //	r := pattern.NewReader(pattern.Table{Name: "Orders", Schema: schema, Indexes: indexes, Program: program})
 //	c := pattern.NewCollector()
@@ -9,12 +9,13 @@
 //		fmt.Println(r.Grade(count.Pattern))               // served: prefix u#{user}#o# holds its rows
 //	}
 //
-// A pattern has names of tables, indexes and attributes, operators and flags, and the rules of the mapping that take
-// the items of its key. It has no value of a request, nor have reasons and snapshots: they may be shown and logged.
-// Requests that cannot be read are counted by reason.
+// A pattern has names of tables, indexes and attributes, operators and flags, and the rules of the
+// mapping that take the items of its key. It has no value of a request, nor have reasons and
+// snapshots: they may be shown and logged. Requests that cannot be read are counted by reason.
 //
-// A collector holds at most 200 patterns of a table; the rest are one pattern, "other". Snapshots of several instances
-// merge exactly, in any order, because sizes and latencies are counted in fixed buckets.
+// A collector holds at most 200 patterns of a table; the rest are one pattern, "other". Snapshots
+// of several instances merge exactly, in any order, because sizes and latencies are counted in
+// fixed buckets.
 //
 // Files, from the top down:
 //

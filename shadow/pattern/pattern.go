@@ -112,8 +112,8 @@ func (p *Pattern) Condition() string {
 }
 
 // Rule returns the rules that may take the items: "order", "user or order", "?" where the key does
-// not decide, "none"; "" without a mapping. What the read shows of a capture, other than its value, stands
-// behind the rule: order ({id} begins_with).
+// not decide, "none"; "" without a mapping. What the read shows of a capture, other than its value,
+// stands behind the rule: order ({id} begins_with).
 func (p *Pattern) Rule() string {
 	switch {
 	case p.Any:

@@ -26,7 +26,8 @@ type Index struct {
 	Sort      []change.KeyAttr
 }
 
-// Reader reads requests. The zero Reader has no description of any table. It is safe for concurrent use.
+// Reader reads requests. The zero Reader has no description of any table. It is safe for concurrent
+// use.
 type Reader struct{ tables map[string]*Table }
 
 // NewReader returns a reader with descriptions of tables: their keys give the order of conditions,

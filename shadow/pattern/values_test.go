@@ -78,7 +78,8 @@ func drawRequest(t *rapid.T) (operation string, body []byte, secrets []string) {
 	return operation, body, secrets
 }
 
-// shown returns all that is shown of a request: text and JSON of its patterns, verdicts, a snapshot.
+// shown returns all that is shown of a request: text and JSON of its patterns, verdicts, a
+// snapshot.
 func shown(t tb, r *Reader, operation string, body []byte) string {
 	t.Helper()
 	got := r.Of(operation, body)

@@ -63,7 +63,7 @@ type front struct {
 	// acknowledged gets the items of putSteadily as a null server acknowledges them; nil: it does
 	// not. It must have room for all of them.
 	acknowledged chan acknowledged
-	first        atomic.Pointer[time.Time] // when the first of these calls came; a benchmark begins anew
+	first        atomic.Pointer[time.Time] // when the first of these calls came; a benchmark starts again
 
 	// With keepReads, the same read of a data table gets the same replies again, without the
 	// emulator.

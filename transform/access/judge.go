@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
-// Judge returns how the rows of a program answer a read. Rows of other tables of the same target are
-// not looked at.
+// Judge returns how the rows of a program answer a read. Rows of other tables of the same target
+// are not looked at.
 func Judge(p *ir.Program, q Query) Verdict {
 	q.complete(p)
 	rules, dropped := q.split(p)

@@ -81,8 +81,8 @@ func TestDaemonGivesTheOrder(t *testing.T) {
 	w.equal()
 }
 
-// TestCopyIsTakenBack half-way: a cutover is refused while workers may write, their job ends with 3, the
-// daemon copies the rest, and then the cutover is certified.
+// TestCopyIsTakenBack half-way: a cutover is refused while workers may write, their job ends with
+// 3, the daemon copies the rest, and then the cutover is certified.
 func TestCopyIsTakenBack(t *testing.T) {
 	const items, files = 1200, 16
 	w := fill(t, items, "{from: export, bucket: backups, by: workers}", func(int) bool { return false })
