@@ -46,7 +46,8 @@ func TestEngineCountsWhatThePipeHolds(t *testing.T) {
 	failed.Status = 400
 	var pipe []byte
 	for _, x := range []*exchange.Exchange{
-		asked([]byte(query), ""), asked(gzipped(query), "gzip"), large, asked([]byte("{"), ""), asked([]byte("x"), "gzip"), bomb, failed,
+		asked([]byte(query), ""), asked(gzipped(query), "gzip"), large, asked([]byte("{"), ""), asked([]byte("x"), "gzip"),
+		bomb, failed,
 	} {
 		pipe = exchange.Append(pipe, x)
 	}
@@ -63,8 +64,8 @@ func TestEngineCountsWhatThePipeHolds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Patterns) != 1 || s.Patterns[0].Requests != 4 || s.Patterns[0].Bytes.Sum != 1200 || s.Patterns[0].Failed != 1 ||
-		s.Skipped[TooLarge] != 3 || s.Skipped[pattern.BadJSON] != 1 || s.Requests != 8 {
+	if len(s.Patterns) != 1 || s.Patterns[0].Requests != 4 || s.Patterns[0].Bytes.Sum != 1200 ||
+		s.Patterns[0].Failed != 1 || s.Skipped[TooLarge] != 3 || s.Skipped[pattern.BadJSON] != 1 || s.Requests != 8 {
 		t.Errorf("%+v", s)
 	}
 	for _, name := range []string{"1.json", "2.json"} {
@@ -98,8 +99,8 @@ func TestReportsMerge(t *testing.T) {
 		return back
 	}
 	all := Merge([]*Report{one(3), one(1)})
-	if all.Passed != (Passed{Total: 8, Taken: 6, Dropped: 2}) || all.Counted != 6 || all.Began.Unix() != 1 || all.Ended.Unix() != 9 ||
-		len(all.Patterns) != 2 || all.Patterns[0].Requests != 4 || all.Patterns[0].Bytes.P99 < 400 {
+	if all.Passed != (Passed{Total: 8, Taken: 6, Dropped: 2}) || all.Counted != 6 || all.Began.Unix() != 1 ||
+		all.Ended.Unix() != 9 || len(all.Patterns) != 2 || all.Patterns[0].Requests != 4 || all.Patterns[0].Bytes.P99 < 400 {
 		t.Errorf("%+v", all)
 	}
 	want := "8 requests passed, 6 counted: 1 pattern of reads and 1 form of writes."
@@ -116,7 +117,8 @@ func TestReportsMerge(t *testing.T) {
 func TestReportsThatAreNone(t *testing.T) {
 	c := pattern.NewCollector()
 	c.Add(pattern.Of("Query", []byte(query)), pattern.Answer{Bytes: 400, Took: time.Millisecond})
-	text, err := json.Marshal(NewReport(pattern.NewReader(), c.Snapshot(), Passed{Total: 3, Taken: 1, Unsampled: 1, Dropped: 1}))
+	passed := Passed{Total: 3, Taken: 1, Unsampled: 1, Dropped: 1}
+	text, err := json.Marshal(NewReport(pattern.NewReader(), c.Snapshot(), passed))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +153,8 @@ func TestTablesThatAreLeftOutStayOut(t *testing.T) {
 	r := NewReport(pattern.NewReader(), c.Snapshot(), Passed{Total: 3, Taken: 3})
 	r.Keep([]string{"Users"})
 	all := Merge([]*Report{r, r})
-	if len(all.Patterns) != 1 || all.Patterns[0].Pattern.Table != "Users" || all.Counted != 6 || all.Patterns[0].Share != 2.0/6 {
+	if len(all.Patterns) != 1 || all.Patterns[0].Pattern.Table != "Users" || all.Counted != 6 ||
+		all.Patterns[0].Share != 2.0/6 {
 		t.Errorf("%+v", all)
 	}
 }

@@ -32,7 +32,8 @@ func (s *Source) Signer() func(ctx context.Context, r *http.Request, hash string
 func (s *Source) Reached(ctx context.Context) (name, endpoint string) {
 	o := s.tables.Options()
 	own := "dynamodb." + o.Region
-	found, err := dynamodb.NewDefaultEndpointResolverV2().ResolveEndpoint(ctx, dynamodb.EndpointParameters{Region: &o.Region})
+	of := dynamodb.EndpointParameters{Region: &o.Region}
+	found, err := dynamodb.NewDefaultEndpointResolverV2().ResolveEndpoint(ctx, of)
 	if err == nil && strings.HasPrefix(found.URI.Host, own+".") { // that of region "local" is localhost
 		return found.URI.Host, aws.ToString(o.BaseEndpoint)
 	}

@@ -27,7 +27,8 @@ func TestWhereDynamoDBIsReached(t *testing.T) {
 		}
 	}
 	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", "http://127.0.0.1:8000")
-	if got := reached(Options{Region: "eu-west-1"}); got != [2]string{"dynamodb.eu-west-1.amazonaws.com", "http://127.0.0.1:8000"} {
+	want := [2]string{"dynamodb.eu-west-1.amazonaws.com", "http://127.0.0.1:8000"}
+	if got := reached(Options{Region: "eu-west-1"}); got != want {
 		t.Errorf("of the environment: %v", got)
 	}
 	if got := reached(Options{Region: "eu-west-1", Endpoint: "http://x:1"}); got[1] != "http://x:1" {

@@ -240,7 +240,8 @@ func TestTwoFronts(t *testing.T) {
 	w := newWorld(t, 884)
 	w.prepare("Orders")
 	first := w.shadow("--json")
-	second := w.shadow("--json", "--listen", strings.TrimPrefix(frontAddress.FindStringSubmatch(first.errs.String())[1], "http://"))
+	address := strings.TrimPrefix(frontAddress.FindStringSubmatch(first.errs.String())[1], "http://")
+	second := w.shadow("--json", "--listen", address)
 	const told = "Another front listens"
 	w.Until("it is told", func() bool { return strings.Contains(second.errs.String(), told) })
 	if strings.Contains(first.errs.String(), told) {
@@ -253,7 +254,8 @@ func TestTwoFronts(t *testing.T) {
 func TestShadowNeedsNoBigtable(t *testing.T) {
 	w := newWorld(t, 882)
 	w.CreateTable("Orders")
-	w.more = append(w.more, "AWS_ENDPOINT_URL_DYNAMODB="+w.dynamo.url, "AWS_ENDPOINT_URL="+w.dynamo.url, "AWS_REGION=us-east-1")
+	w.more = append(w.more, "AWS_ENDPOINT_URL_DYNAMODB="+w.dynamo.url, "AWS_ENDPOINT_URL="+w.dynamo.url,
+		"AWS_REGION=us-east-1")
 	w.ok("init", "--table", "Orders", "-o", "proposed.yaml")
 	s := w.shadow("--json", "--config", "proposed.yaml")
 	s.use(3)

@@ -122,7 +122,9 @@ func (a *app) printShadow(report *shadow.Report) error {
 
 // patternReader returns a reader of requests to the tables of the configuration, which needs no
 // Bigtable, and their source until it is closed.
-func (a *app) patternReader(ctx context.Context) (_ *pattern.Reader, src *source.Source, closeSource func(), err error) {
+func (a *app) patternReader(ctx context.Context) (
+	_ *pattern.Reader, src *source.Source, closeSource func(), err error,
+) {
 	a.WithoutBigtable = true
 	cfg, err := a.Config(ctx)
 	if err != nil {
@@ -197,7 +199,8 @@ func (s *shadowRun) run(ctx context.Context, reader *pattern.Reader, share float
 		fmt.Fprintln(s.a.Errs, "Another front listens on this address too: until it ends, each gets a part of the requests.")
 	}
 	if away {
-		fmt.Fprintln(s.a.Errs, "The way to this address is plain HTTP: who can read it reads keys and items. Keep it within the machine.")
+		fmt.Fprintln(s.a.Errs, "The way to this address is plain HTTP: who can read it reads keys and items. "+
+			"Keep it within the machine.")
 	}
 	began := time.Now().UTC().Truncate(time.Second)
 	counting, end := context.WithCancel(context.WithoutCancel(ctx))

@@ -15,14 +15,21 @@ import (
 func TestFrontReachesWhatTheSourceReaches(t *testing.T) {
 	const name = "dynamodb.eu-west-1.amazonaws.com"
 	for endpoint, want := range map[string][]front.Service{
-		"":                       {{Host: name}},
-		"http://127.0.0.1:8000/": {{Host: name, Endpoint: "http://127.0.0.1:8000/"}, {Host: "127.0.0.1:8000", Endpoint: "http://127.0.0.1:8000/"}},
+		"": {{Host: name}},
+		"http://127.0.0.1:8000/": {
+			{Host: name, Endpoint: "http://127.0.0.1:8000/"}, {Host: "127.0.0.1:8000", Endpoint: "http://127.0.0.1:8000/"},
+		},
 		"https://vpce-1.dynamodb.eu-west-1.vpce.amazonaws.com": {
 			{Host: name, Endpoint: "https://vpce-1.dynamodb.eu-west-1.vpce.amazonaws.com"},
-			{Host: "vpce-1.dynamodb.eu-west-1.vpce.amazonaws.com", Endpoint: "https://vpce-1.dynamodb.eu-west-1.vpce.amazonaws.com"},
+			{
+				Host:     "vpce-1.dynamodb.eu-west-1.vpce.amazonaws.com",
+				Endpoint: "https://vpce-1.dynamodb.eu-west-1.vpce.amazonaws.com",
+			},
 		},
-		"http://" + name:         {{Host: name, Endpoint: "https://" + name}, {Host: name, Endpoint: "https://" + name}},
-		"http://" + name + ":80": {{Host: name, Endpoint: "https://" + name}, {Host: name + ":80", Endpoint: "https://" + name}},
+		"http://" + name: {{Host: name, Endpoint: "https://" + name}, {Host: name, Endpoint: "https://" + name}},
+		"http://" + name + ":80": {
+			{Host: name, Endpoint: "https://" + name}, {Host: name + ":80", Endpoint: "https://" + name},
+		},
 	} {
 		if got := services(name, endpoint); !slices.Equal(got, want) {
 			t.Errorf("%q: %+v", endpoint, got)
@@ -77,7 +84,8 @@ func TestReportsCountOnce(t *testing.T) {
 	if all, err := shadowReports([]string{one, other, idle, idle}); err != nil || len(all) != 4 {
 		t.Errorf("%d reports: %v", len(all), err)
 	}
-	for _, files := range [][]string{{one, one}, {one, copied}, {one, write("newer", strings.Replace(report, "1", "2", 1))}} {
+	newer := write("newer", strings.Replace(report, "1", "2", 1))
+	for _, files := range [][]string{{one, one}, {one, copied}, {one, newer}} {
 		if _, err := shadowReports(files); err == nil {
 			t.Errorf("%v: no error", files)
 		}

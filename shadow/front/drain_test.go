@@ -159,7 +159,8 @@ func TestSizesOfAnswers(t *testing.T) {
 	send(t, c, request("{}"))
 	want := passed("{}")
 	expect(t, c, answer(want))
-	if x := <-got; x.Answer.Bytes != nil || x.Answer.Size != int64(len(want)) || string(x.Request.Bytes) != "{}" || x.Status != 200 {
+	if x := <-got; x.Answer.Bytes != nil || x.Answer.Size != int64(len(want)) || string(x.Request.Bytes) != "{}" ||
+		x.Status != 200 {
 		t.Errorf("%+v", x)
 	}
 }

@@ -153,7 +153,8 @@ func TestPageOfABrowserIsNotSigned(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := parseReply(t, string(got)); r.status != http.StatusForbidden || strings.Contains(string(got), "Access-Control") {
+		r := parseReply(t, string(got))
+		if r.status != http.StatusForbidden || strings.Contains(string(got), "Access-Control") {
 			t.Errorf("%s: %s", line, short(got))
 		}
 	}

@@ -19,7 +19,8 @@ func FuzzChunks(f *testing.F) {
 	f.Add([]byte("fffffffffffffff\r\nabc"), 2)
 	f.Add([]byte("1\n\na\r\n0\r\n\r\n"), 2)
 	f.Fuzz(func(t *testing.T, text []byte, piece int) {
-		b, content := body{state: chunkSize}, capture{taking: true, queue: newQueue(&Options{Share: 1, Memory: 1 << 30}), bytes: []byte{}}
+		queue := newQueue(&Options{Share: 1, Memory: 1 << 30})
+		b, content := body{state: chunkSize}, capture{taking: true, queue: queue, bytes: []byte{}}
 		piece = max(1, piece%100)
 		length := 0
 		for rest := text; len(rest) > 0 && b.state != ended; {
