@@ -45,6 +45,7 @@ type TableInfo struct {
 type IndexKey struct {
 	Partition []change.KeyAttr
 	Sort      []change.KeyAttr // none: the items of a partition have no order
+	Partial   bool             // its items do not have all attributes
 }
 
 // Attrs returns the attributes of the key in order.
@@ -128,7 +129,7 @@ func (t *TableInfo) ReadUnitsFor(absolute, percent float64) (float64, error) {
 // because they only serve to propose a mapping and to judge reads.
 func indexes(t *types.TableDescription) map[string]IndexKey {
 	all := map[string]IndexKey{}
-	add := func(name *string, key []types.KeySchemaElement) {
+	add := func(name *string, key []types.KeySchemaElement, p *types.Projection) {
 		attrs, err := keyAttrs(t, key)
 		if err != nil {
 			return
@@ -137,13 +138,15 @@ func indexes(t *types.TableDescription) map[string]IndexKey {
 		if n < 0 {
 			n = len(key)
 		}
-		all[aws.ToString(name)] = IndexKey{Partition: attrs[:n:n], Sort: attrs[n:]}
+		all[aws.ToString(name)] = IndexKey{
+			Partition: attrs[:n:n], Sort: attrs[n:], Partial: p == nil || p.ProjectionType != types.ProjectionTypeAll,
+		}
 	}
 	for _, x := range t.GlobalSecondaryIndexes {
-		add(x.IndexName, x.KeySchema)
+		add(x.IndexName, x.KeySchema, x.Projection)
 	}
 	for _, x := range t.LocalSecondaryIndexes {
-		add(x.IndexName, x.KeySchema)
+		add(x.IndexName, x.KeySchema, x.Projection)
 	}
 	return all
 }

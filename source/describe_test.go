@@ -89,14 +89,21 @@ func TestKeysOfIndexesKeepTheirOrder(t *testing.T) {
 		}
 		return key
 	}
+	all := &types.Projection{ProjectionType: types.ProjectionTypeAll}
 	d := &types.TableDescription{
 		KeySchema: elements("pk:HASH"),
 		GlobalSecondaryIndexes: []types.GlobalSecondaryIndexDescription{
-			{IndexName: aws.String("byTenant"), KeySchema: elements("tenant:HASH", "region:HASH", "status:RANGE", "at:RANGE")},
-			{IndexName: aws.String("byRegion"), KeySchema: elements("region:HASH")},
+			{
+				IndexName: aws.String("byTenant"), Projection: all,
+				KeySchema: elements("tenant:HASH", "region:HASH", "status:RANGE", "at:RANGE"),
+			},
+			{
+				IndexName: aws.String("byRegion"), KeySchema: elements("region:HASH"),
+				Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly},
+			},
 			{IndexName: aws.String("odd"), KeySchema: elements("untyped:HASH")}},
 		LocalSecondaryIndexes: []types.LocalSecondaryIndexDescription{
-			{IndexName: aws.String("byStatus"), KeySchema: elements("pk:HASH", "status:RANGE")}},
+			{IndexName: aws.String("byStatus"), KeySchema: elements("pk:HASH", "status:RANGE"), Projection: all}},
 	}
 	for _, name := range []string{"pk", "tenant", "region", "status", "at"} {
 		kind := types.ScalarAttributeTypeS
@@ -117,7 +124,7 @@ func TestKeysOfIndexesKeepTheirOrder(t *testing.T) {
 			Sort:      []change.KeyAttr{text("status"), {Name: "at", Type: 'N'}},
 		},
 		"byStatus": {Partition: []change.KeyAttr{text("pk")}, Sort: []change.KeyAttr{text("status")}},
-		"byRegion": {Partition: []change.KeyAttr{text("region")}, Sort: []change.KeyAttr{}},
+		"byRegion": {Partition: []change.KeyAttr{text("region")}, Sort: []change.KeyAttr{}, Partial: true},
 	}
 	if diff := cmp.Diff(want, info.Indexes); diff != "" {
 		t.Errorf("indexes (-want +got):\n%s", diff)

@@ -163,12 +163,10 @@ func (p *Program) Reads() []ReadPattern { return p.prog.Reads }
 // of their captures.
 func (p *Program) RulesOf(tests []access.Test) []access.Bound { return access.Rules(p.prog, tests) }
 
-// Judge returns how the program's rows answer a read of DynamoDB.
-func (p *Program) Judge(q access.Query) access.Verdict { return access.Judge(p.prog, q) }
-
-// JudgeDeclared returns how one of Reads answers a read of DynamoDB.
-func (p *Program) JudgeDeclared(q access.Query, r ReadPattern) access.Verdict {
-	return access.JudgeDeclared(p.prog, q, r)
+// Finder returns where the program's rows answer the reads of a form, with their verdict. declared is
+// the one of Reads that serves them, or nil.
+func (p *Program) Finder(q access.Query, declared *ReadPattern) *access.Finder {
+	return access.NewFinder(p.prog, q, declared)
 }
 
 // Views lists the materialized views that the mapping requires. The administrator creates them.

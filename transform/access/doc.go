@@ -18,6 +18,7 @@
 // Files, from the top down:
 //
 //	judge.go   the verdict on a read: the best of the rows that may answer it
+//	locate.go  where the rows of one request are
 //	propose.go the index row that would serve a read
 //	order.go   whether rows come in the order of the items
 //	wider.go   what else a range holds

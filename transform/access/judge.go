@@ -12,16 +12,22 @@ import (
 // Judge returns how the rows of a program answer a read. Rows of other tables of the same target
 // are not looked at.
 func Judge(p *ir.Program, q Query) Verdict {
+	v, _ := judge(p, q)
+	return v
+}
+
+// judge returns the verdict on a read, and where its rows are; nil where no read reaches them.
+func judge(p *ir.Program, q Query) (Verdict, *reach) {
 	q.complete(p)
 	rules, dropped := q.split(p)
 	switch {
 	case len(rules) > 0:
 	case len(dropped) > 0:
-		return Verdict{Grade: NoRead, Why: "the mapping drops the items of " + namesOf(dropped)}
+		return Verdict{Grade: NoRead, Why: "the mapping drops the items of " + namesOf(dropped)}, nil
 	default:
-		return Verdict{Grade: NoRead, Why: "no rule takes such items"}
+		return Verdict{Grade: NoRead, Why: "no rule takes such items"}, nil
 	}
-	best, _ := q.best(p, rules)
+	best, reached := q.best(p, rules)
 	if best.Grade == NoRead {
 		var why string
 		if best.Index, why = propose(p, &q, rules); why != "" {
@@ -31,7 +37,7 @@ func Judge(p *ir.Program, q Query) Verdict {
 	if len(dropped) > 0 {
 		best.Why += "; items of " + namesOf(dropped) + " are left out on purpose"
 	}
-	return best
+	return best, reached
 }
 
 // best returns the verdict on the rows that answer a read best, and where they are; nil where no
@@ -48,19 +54,26 @@ func (q *Query) best(p *ir.Program, rules []*ir.Rule) (best Verdict, reached *re
 // JudgeDeclared returns how the read that the mapping declares answers a read of DynamoDB. Where
 // its key is not made of what the read fixes, its author's word counts.
 func JudgeDeclared(p *ir.Program, q Query, declared ir.ReadPattern) Verdict {
+	v, _ := judgeDeclared(p, q, declared)
+	return v
+}
+
+// judgeDeclared returns the verdict on a declared read, and where its rows are; nil where only its
+// author knows that.
+func judgeDeclared(p *ir.Program, q Query, declared ir.ReadPattern) (Verdict, *reach) {
 	q.complete(p)
 	rules, _ := q.split(p)
 	for _, plans := range candidates(rules) {
 		spans := q.spans(plans)
 		if at, ok := declaredPlace(spans[0], declared); ok {
-			if v, _ := q.judge(p, spans, at); v.Read != nil && v.Read.How == declared.How {
+			if v, r := q.judge(p, spans, at); v.Read != nil && v.Read.How == declared.How {
 				v.Declared = declared.Name
-				return v
+				return v, r
 			}
 		}
 	}
 	return Verdict{Grade: Served, Why: "`reads` declares it", Declared: declared.Name,
-		Read: &Read{How: declared.How, Key: declared.Key}}
+		Read: &Read{How: declared.How, Key: declared.Key}}, nil
 }
 
 // complete adds what Judge takes from the program.

@@ -319,6 +319,7 @@ func checkVerdict(t *rapid.T, d design, p *ir.Program, q Query, items []change.I
 	if len(wanted) == 0 {
 		return v.Grade
 	}
+	checkPlace(p, q, tests, v, items, wanted, fail)
 	in := inRange(t, p, r, items[wanted[0]], v, rows)
 	slices.SortStableFunc(in, func(a, b stored) int { return bytes.Compare(a.key, b.key) })
 	if r.tail != "" { // between the bounds stand the rows of the read alone
@@ -350,6 +351,32 @@ func checkVerdict(t *rapid.T, d design, p *ir.Program, q Query, items []change.I
 		}
 	}
 	return v.Grade
+}
+
+// checkPlace compares where the rows of one read are with where it finds them.
+func checkPlace(
+	p *ir.Program, q Query, tests []Test, v Verdict, items []change.Image, wanted []int, fail func(string, ...any),
+) {
+	f := NewFinder(p, q, nil)
+	if !f.Finds() {
+		return
+	}
+	if f.Verdict.Why != v.Why && len(f.Verdict.Index) == 0 {
+		fail("another verdict: %+v", f.Verdict)
+	}
+	place, err := f.Place(tests)
+	if err != nil {
+		fail("no place: %v", err)
+	}
+	if v.Grade != Served || strings.Contains(v.Why, "if no ") {
+		return // in another order, bounds of the values are no bounds of the rows
+	}
+	for _, n := range wanted {
+		projected, _ := emit.Project(p, items[n])
+		if !slices.ContainsFunc(projected, func(r emit.Row) bool { return place.Holds(string(r.Key)) }) {
+			fail("no row of item %d is in %+v", n, place)
+		}
+	}
 }
 
 // takes reports whether the rule of an item is one of those of the read. Those of an index are the

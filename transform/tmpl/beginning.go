@@ -30,11 +30,12 @@ func (p *Pattern) Whole() bool { return len(p.parts) == 1 && p.parts[0].kind == 
 
 // Beginning is what the beginning of a text shows of the captures, whatever follows it.
 type Beginning struct {
-	Whole []int // slots of the captures that end within it
-	Open  int   // slot of the capture within which it ends; -1 if it ends beside one
-	Met   bool  // it reaches a capture, if only to differ from what that takes
-	Sure  bool  // false: it limits further captures, in a way that is not known
-	All   bool  // the pattern matches every text that begins so
+	Whole []int  // slots of the captures that end within it
+	Open  int    // slot of the capture within which it ends; -1 if it ends beside one
+	Part  string // what it shows of that capture
+	Met   bool   // it reaches a capture, if only to differ from what that takes
+	Sure  bool   // false: it limits further captures, in a way that is not known
+	All   bool   // the pattern matches every text that begins so
 }
 
 // Begin returns what a text shows of the captures of every text that begins with it and that the
@@ -82,7 +83,7 @@ func (p *Pattern) Begin(text string, caps []string, known []bool) (b Beginning, 
 				b.Sure = false
 				return b, true
 			}
-			b.Open, b.All = part.slot, i == len(p.parts)-1 && part.kind == lang.Any
+			b.Open, b.Part, b.All = part.slot, rest, i == len(p.parts)-1 && part.kind == lang.Any
 			return b, p.fits(part.kind, rest)
 		}
 	}
