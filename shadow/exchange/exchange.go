@@ -8,7 +8,14 @@
 // Bodies are the bytes on the wire without their chunks: they may be compressed.
 package exchange
 
-import "time"
+import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
+	"errors"
+	"io"
+	"time"
+)
 
 // MaxBody is the longest body that an exchange has. Of a longer one it has the size alone.
 const MaxBody = 1 << 20
@@ -41,6 +48,34 @@ type Body struct {
 // Whole reports whether the body was taken along. It may still be a part of what was meant: see
 // Exchange.Cut.
 func (b *Body) Whole() bool { return b.Bytes != nil && int64(len(b.Bytes)) == b.Size }
+
+// ErrNotWhole means that a body was not taken along, or is longer than MaxBody once it is unpacked.
+var ErrNotWhole = errors.New("the body was not taken along")
+
+// Text returns the body as it was before it was compressed.
+func (b *Body) Text() ([]byte, error) {
+	if !b.Whole() {
+		return nil, ErrNotWhole
+	}
+	var unpacked io.Reader
+	var err error
+	switch b.Encoding {
+	case "gzip":
+		unpacked, err = gzip.NewReader(bytes.NewReader(b.Bytes))
+	case "deflate":
+		unpacked, err = zlib.NewReader(bytes.NewReader(b.Bytes))
+	default:
+		return b.Bytes, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(unpacked, MaxBody+1))
+	if err == nil && len(text) > MaxBody {
+		err = ErrNotWhole
+	}
+	return text, err
+}
 
 // Memory returns the bytes that an exchange takes in memory, about.
 func (x *Exchange) Memory() int64 {

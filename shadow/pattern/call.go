@@ -2,6 +2,7 @@ package pattern
 
 import (
 	"github.com/tailrace-cdc/replicator/dynamodb/wire"
+	"github.com/tailrace-cdc/replicator/transform/access"
 )
 
 // call collects the patterns of one request.
@@ -9,6 +10,7 @@ type call struct {
 	reader    *Reader
 	operation string
 	uses      []Use
+	asked     []Asked
 }
 
 // pattern returns a pattern of the call for a table; ok is false where its name is not one.
@@ -17,11 +19,16 @@ func (c *call) pattern(kind Kind, table string) (p Pattern, ok bool) {
 	return Pattern{Kind: kind, Operation: c.operation, Table: name}, ok
 }
 
+// ask adds a read by key.
+func (c *call) ask(p Pattern, tests []access.Test) {
+	c.asked = append(c.asked, Asked{Of: p, Pattern: p, Tests: tests})
+}
+
 // add adds a pattern with one key to the call, or the key to the same pattern of an earlier one.
 func (c *call) add(p Pattern) {
-	id := p.id()
+	id := p.ID()
 	for i := range c.uses {
-		if c.uses[i].Pattern.id() == id {
+		if c.uses[i].Pattern.ID() == id {
 			c.uses[i].Keys++
 			return
 		}

@@ -53,9 +53,20 @@ func (c *Collector) Add(r Request, a Answer) {
 	}
 }
 
+// Replay has f count what became of replayed reads of a pattern.
+func (c *Collector) Replay(p *Pattern, f func(*Replay)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	count := c.count(p)
+	if count.Replay == nil {
+		count.Replay = &Replay{}
+	}
+	f(count.Replay)
+}
+
 // count returns the count of a pattern, or of the others together where the collector is full.
 func (c *Collector) count(p *Pattern) *Count {
-	id := p.id()
+	id := p.ID()
 	if n := c.counts[id]; n != nil {
 		return n
 	}
@@ -74,7 +85,7 @@ func (c *Collector) count(p *Pattern) *Count {
 // others returns the count of the patterns of a table that have none of their own.
 func (c *Collector) others(table string) *Count {
 	p := Pattern{Kind: Other, Table: table}
-	id := p.id()
+	id := p.ID()
 	if c.counts[id] == nil {
 		c.counts[id] = &Count{Pattern: p}
 	}

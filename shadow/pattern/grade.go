@@ -6,9 +6,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/access"
 )
 
-// Grade returns how rows in Bigtable answer a read; nil for scans, writes and statements, and for
-// tables without a mapping.
-func (r *Reader) Grade(p Pattern) *access.Verdict {
+// Finder returns where rows in Bigtable answer a read, with its grade; nil as for Grade.
+func (r *Reader) Finder(p Pattern) *access.Finder {
 	t := r.tables[p.Table]
 	if p.Kind != Read || t == nil || t.Program == nil {
 		return nil
@@ -16,12 +15,19 @@ func (r *Reader) Grade(p Pattern) *access.Verdict {
 	q := t.query(&p)
 	for _, declared := range t.Program.Reads() {
 		if d, ok := parseOf(declared.Of); ok && d.is(t, &p) {
-			v := t.Program.JudgeDeclared(q, declared)
-			return &v
+			return t.Program.Finder(q, &declared)
 		}
 	}
-	v := t.Program.Judge(q)
-	return &v
+	return t.Program.Finder(q, nil)
+}
+
+// Grade returns how rows in Bigtable answer a read; nil for scans, writes and statements, and for
+// tables without a mapping.
+func (r *Reader) Grade(p Pattern) *access.Verdict {
+	if f := r.Finder(p); f != nil {
+		return &f.Verdict
+	}
+	return nil
 }
 
 // query returns the read that a pattern makes of the table.

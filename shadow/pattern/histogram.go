@@ -54,6 +54,17 @@ func (h *Histogram) Add(v int64) {
 	h.Max = max(h.Max, v)
 }
 
+// Within returns how many values are up to each of some bounds and above the one before, and at last
+// how many are above all. A value counts as the highest of its bucket.
+func (h *Histogram) Within(bounds []int64) []int64 {
+	out := make([]int64, len(bounds)+1)
+	for bucket, n := range h.Buckets {
+		at, _ := slices.BinarySearch(bounds, highest(bucket))
+		out[at] += n
+	}
+	return out
+}
+
 // Merge adds the values of another histogram.
 func (h *Histogram) Merge(o *Histogram) {
 	if h.Buckets == nil && len(o.Buckets) > 0 {

@@ -1,7 +1,12 @@
 package pattern
 
 import (
+	"encoding/json"
+	"fmt"
+	"io"
+
 	"github.com/tailrace-cdc/replicator/dynamodb/wire"
+	"github.com/tailrace-cdc/replicator/transform/access"
 )
 
 // Use is a pattern in one request. Keys is how many items a batch or a transaction names; 1 for
@@ -27,8 +32,22 @@ const (
 // why it has none.
 type Request struct {
 	Uses    []Use
+	Asked   []Asked // its reads by key
 	Skipped Reason
 }
+
+// Asked is one read of a request with its values, which neither JSON nor fmt shows.
+type Asked struct {
+	Of      Pattern // under which it is counted
+	Pattern Pattern // of this read alone: a batch counts its keys under one pattern
+	Tests   []access.Test
+}
+
+// MarshalJSON implements json.Marshaler.
+func (a Asked) MarshalJSON() ([]byte, error) { return json.Marshal(a.Of) }
+
+// Format implements fmt.Formatter.
+func (a Asked) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, a.Of.Text()) }
 
 // Of returns the patterns of a request without knowledge of any table.
 func Of(operation string, body []byte) Request { return new(Reader).Of(operation, body) }
@@ -50,7 +69,7 @@ func (r *Reader) Of(operation string, body []byte) Request {
 	if len(c.uses) == 0 {
 		return Request{Skipped: BadKey} // a batch of nothing
 	}
-	return Request{Uses: c.uses}
+	return Request{Uses: c.uses, Asked: c.asked}
 }
 
 // operations are the operations on items.

@@ -52,8 +52,8 @@ type Pattern struct {
 	Computes    bool `json:"computes,omitempty"`    // SET of an update reads the item
 }
 
-// id identifies the pattern.
-func (p *Pattern) id() string {
+// ID identifies the pattern: patterns of the same form have the same.
+func (p *Pattern) ID() string {
 	b, _ := json.Marshal(p) // texts, flags and maps of texts: always possible
 	return string(b)
 }

@@ -13,40 +13,64 @@ func (c *call) get(n *wire.Node) Reason {
 	if !ok {
 		return BadTable
 	}
-	if reason := c.item(&p, n, n.Get("Key")); reason != "" {
+	tests, reason := c.item(&p, n, n.Get("Key"))
+	if reason != "" {
 		return reason
 	}
 	c.add(p)
+	c.ask(p, tests)
 	return ""
 }
 
 // item adds the key of one item to a pattern, and the flags of its request.
-func (c *call) item(p *Pattern, n, key *wire.Node) Reason {
+func (c *call) item(p *Pattern, n, key *wire.Node) (tests []access.Test, reason Reason) {
 	if key == nil || attr.CheckMapShape(key) != nil {
-		return BadKey
+		return nil, BadKey
 	}
 	values, err := attr.DecodeMap(key)
 	if err != nil || len(values) == 0 || len(values) > 2 {
-		return BadKey
+		return nil, BadKey
 	}
-	tests := make([]access.Test, len(values))
+	tests = make([]access.Test, len(values))
 	for i := range values {
 		v, ok := value(&values[i].Value)
 		if !ok {
-			return BadKey
+			return nil, BadKey
 		}
 		tests[i] = access.Test{Attr: values[i].Name, Op: access.Equal}
 		tests[i].Values = append(tests[i].Values, v)
 	}
 	if keys, _ := c.reader.tables[p.Table].keys(""); keys != nil && len(keys) != len(tests) {
-		return BadKey
+		return nil, BadKey
 	}
 	if !c.reader.setKey(p, tests) {
-		return BadKey
+		return nil, BadKey
 	}
 	p.Projection = p.Projection || n.Has("ProjectionExpression") || n.Has("AttributesToGet")
 	p.Consistent = p.Consistent || n.True("ConsistentRead")
+	return tests, ""
+}
+
+// oneOf adds the key of one of several items to their pattern, and the item's own read.
+func (c *call) oneOf(p *Pattern, n, key *wire.Node) Reason {
+	own := Pattern{Kind: p.Kind, Operation: p.Operation, Table: p.Table}
+	tests, reason := c.item(&own, n, key)
+	if reason != "" {
+		return reason
+	}
+	p.Key, p.Projection, p.Consistent = own.Key, p.Projection || own.Projection, p.Consistent || own.Consistent
+	if t := c.reader.tables[p.Table]; t != nil && t.Program != nil {
+		p.addRules(t.Program, own.Rules)
+	}
+	c.ask(own, tests)
 	return ""
+}
+
+// count sets the pattern under which the reads from one on are counted.
+func (c *call) count(from int, p Pattern) {
+	for i := range c.asked[from:] {
+		c.asked[from+i].Of = p
+	}
 }
 
 // batchGet reads a BatchGetItem: a pattern for each table.
@@ -65,11 +89,13 @@ func (c *call) batchGet(n *wire.Node) Reason {
 		if keys == nil || len(keys.Kids) == 0 {
 			return BadKey
 		}
+		from := len(c.asked)
 		for k := range keys.Kids {
-			if reason := c.item(&p, of, &keys.Kids[k]); reason != "" {
+			if reason := c.oneOf(&p, of, &keys.Kids[k]); reason != "" {
 				return reason
 			}
 		}
+		c.count(from, p)
 		c.uses = append(c.uses, Use{Pattern: p, Keys: len(keys.Kids)})
 	}
 	return ""
@@ -97,10 +123,13 @@ func (c *call) transactGet(n *wire.Node) Reason {
 			places[p.Table] = at
 			c.uses = append(c.uses, Use{Pattern: p})
 		}
-		if reason := c.item(&c.uses[at].Pattern, get, get.Get("Key")); reason != "" {
+		if reason := c.oneOf(&c.uses[at].Pattern, get, get.Get("Key")); reason != "" {
 			return reason
 		}
 		c.uses[at].Keys++
+	}
+	for i := range c.asked {
+		c.asked[i].Of = c.uses[places[c.asked[i].Pattern.Table]].Pattern
 	}
 	return ""
 }
@@ -152,6 +181,7 @@ func (c *call) query(n *wire.Node) Reason {
 		return BadKey
 	}
 	c.add(p)
+	c.ask(p, tests)
 	return ""
 }
 

@@ -241,8 +241,8 @@ func one(t tb, r *Reader, table, short string) Pattern {
 		}
 		patterns = append(patterns, got.Uses[0].Pattern)
 	}
-	if patterns[0].id() != patterns[1].id() {
-		t.Fatalf("%s: the styles differ:\n%s\n%s", short, patterns[0].id(), patterns[1].id())
+	if patterns[0].ID() != patterns[1].ID() {
+		t.Fatalf("%s: the styles differ:\n%s\n%s", short, patterns[0].ID(), patterns[1].ID())
 	}
 	return patterns[0]
 }

@@ -27,6 +27,7 @@ type Count struct {
 	Failed   int64     `json:"failed,omitempty"`
 	Bytes    Histogram `json:"bytes"`
 	Micros   Histogram `json:"micros"`
+	Replay   *Replay   `json:"replay,omitempty"` // nil: the read was not to be replayed
 }
 
 // Parse reads a snapshot that was written as JSON.
@@ -56,10 +57,10 @@ func (s *Snapshot) Merge(o *Snapshot) {
 	s.Requests += o.Requests
 	places := map[string]int{}
 	for i := range s.Patterns {
-		places[s.Patterns[i].Pattern.id()] = i
+		places[s.Patterns[i].Pattern.ID()] = i
 	}
 	for i := range o.Patterns {
-		at, have := places[o.Patterns[i].Pattern.id()]
+		at, have := places[o.Patterns[i].Pattern.ID()]
 		if !have {
 			s.Patterns = append(s.Patterns, o.Patterns[i].clone())
 			continue
@@ -96,7 +97,7 @@ func (s *Snapshot) sort() {
 	}
 	all := make([]sorted, len(s.Patterns))
 	for i := range s.Patterns {
-		all[i] = sorted{s.Patterns[i].Pattern.Text(), s.Patterns[i].Pattern.id(), s.Patterns[i]}
+		all[i] = sorted{s.Patterns[i].Pattern.Text(), s.Patterns[i].Pattern.ID(), s.Patterns[i]}
 	}
 	slices.SortFunc(all, func(a, b sorted) int {
 		return cmp.Or(cmp.Compare(b.count.Requests, a.count.Requests), strings.Compare(a.text, b.text),
@@ -114,11 +115,18 @@ func (c *Count) merge(o *Count) {
 	c.Failed += o.Failed
 	c.Bytes.Merge(&o.Bytes)
 	c.Micros.Merge(&o.Micros)
+	switch {
+	case o.Replay == nil:
+	case c.Replay == nil:
+		c.Replay = o.Replay.clone()
+	default:
+		c.Replay.merge(o.Replay)
+	}
 }
 
 // clone returns a copy with counts of its own.
 func (c *Count) clone() Count {
 	out := *c
-	out.Bytes, out.Micros = c.Bytes.clone(), c.Micros.clone()
+	out.Bytes, out.Micros, out.Replay = c.Bytes.clone(), c.Micros.clone(), c.Replay.clone()
 	return out
 }
