@@ -30,7 +30,9 @@ type Options struct {
 
 	Line   func(line string) // gets each line that the process writes to its standard error; nil: they are lost
 	Output func(line string) // the same of its standard output
-	Exited func(err error)   // is called when the process has ended by itself, or cannot be started; nil: not called
+	// Exited is called when the process has ended by itself or with an error, or cannot be started. nil:
+	// it is not called.
+	Exited func(err error)
 
 	Pause time.Duration // before the process is started again: 1s; doubled, up to 64 times, while it dies young
 	Grace time.Duration // for the process to end when ctx does: 10s. Then it is killed
@@ -47,6 +49,9 @@ type Counts struct {
 type Child struct {
 	o                  Options
 	sent, lost, starts atomic.Int64
+
+	begun chan struct{} // closed when a process was started, or could not be
+	begin sync.Once     // closes it
 
 	writing sync.Mutex // held while a frame is written
 	frame   []byte
@@ -66,13 +71,16 @@ func New(o Options) *Child {
 	if o.Exited == nil {
 		o.Exited = func(error) {}
 	}
-	return &Child{o: o}
+	return &Child{o: o, begun: make(chan struct{})}
 }
 
 // Counts returns what the child was given until now.
 func (c *Child) Counts() Counts {
 	return Counts{Sent: c.sent.Load(), Lost: c.lost.Load(), Starts: c.starts.Load()}
 }
+
+// Begun is closed when the first process was started, or could not be: what Take gets before is lost.
+func (c *Child) Begun() <-chan struct{} { return c.begun }
 
 // Take writes an exchange to the pipe. It waits while the pipe is full, and no longer than the
 // process or Run lasts. While no process runs, the exchange is lost.
@@ -111,7 +119,7 @@ func (c *Child) Run(ctx context.Context) error {
 	pause := c.o.Pause
 	for ctx.Err() == nil {
 		began := time.Now()
-		if err := c.runOnce(ctx); ctx.Err() == nil { // else it was told to end
+		if err := c.runOnce(ctx); err != nil || ctx.Err() == nil { // else it has ended as it was to
 			c.o.Exited(err)
 		}
 		if time.Since(began) > 64*c.o.Pause {
@@ -136,6 +144,7 @@ func (c *Child) runOnce(ctx context.Context) error {
 	cmd.Env = c.o.Env
 	in, pipe, err := os.Pipe()
 	if err != nil {
+		c.begin.Do(func() { close(c.begun) })
 		return fmt.Errorf("open pipe: %w", err)
 	}
 	defer in.Close()
@@ -148,6 +157,7 @@ func (c *Child) runOnce(ctx context.Context) error {
 	_ = in.Close() // else a write would wait for a process that has ended
 	lines.started()
 	if err != nil {
+		c.begin.Do(func() { close(c.begun) })
 		_ = pipe.Close()
 		lines.wait()
 		return fmt.Errorf("start engine: %w", err)
@@ -156,6 +166,7 @@ func (c *Child) runOnce(ctx context.Context) error {
 	c.mu.Lock()
 	c.pipe = pipe
 	c.mu.Unlock()
+	c.begin.Do(func() { close(c.begun) })
 	stop := context.AfterFunc(ctx, func() {
 		c.closePipe(pipe)
 		time.AfterFunc(c.o.Grace, kill)
