@@ -81,7 +81,7 @@ var arrows = map[string][]string{
 	"verify":     {"verify", "delegation", "source", "sink", "protocol", "transform", "change", "failure", "host"},
 	"admin":      {"admin", "pipeline", "price"},
 	"sandbox":    {"sandbox", "dynamodb"},
-	"shadow":     {"shadow", "transform", "dynamodb", "change"},
+	"shadow":     {"shadow", "transform", "dynamodb", "change", "failure", "verify"},
 	"dynamodb":   {"dynamodb"},
 	"change":     {},
 	"deploy":     {},

@@ -1,0 +1,264 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/dynamodb/attr"
+	"github.com/tailrace-cdc/replicator/shadow/exchange"
+	"github.com/tailrace-cdc/replicator/shadow/pattern"
+	"github.com/tailrace-cdc/replicator/transform/access"
+	"github.com/tailrace-cdc/replicator/verify"
+)
+
+// The kinds of mismatches that need no proof. The others are the kinds of package verify.
+const (
+	Outside = "not in the range" // the read does not return the item's row
+	Order   = "order"            // the rows do not come in the order of the items
+)
+
+// replay replays the reads of a request.
+func (r *Replayer) replay(ctx context.Context, x *read) error {
+	text, err := x.exchange.Answer.Text()
+	if err != nil {
+		why := Unreadable
+		if errors.Is(err, exchange.ErrNotWhole) {
+			why = Large
+		}
+		r.skipAll(x.request, why)
+		return nil
+	}
+	answers, err := r.answersOf(&x.request, text)
+	if err != nil {
+		r.skipAll(x.request, Unreadable)
+		return nil //nolint:nilerr // it is counted
+	}
+	for i := range x.request.Asked {
+		if err := r.compare(ctx, &x.request.Asked[i], &answers[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unfit returns why a read cannot be replayed; "" if it can.
+func unfit(t *Table, f *access.Finder, p *pattern.Pattern, got *answered) pattern.Reason {
+	switch {
+	case t == nil || f == nil:
+		return NoMapping
+	case f.Verdict.Grade == access.NoRead:
+		return NoRead
+	case !f.Finds():
+		return Declared
+	case p.Projection, p.Count, t.Partial[p.Index]:
+		return Projection
+	case got.left:
+		return Busy
+	}
+	return ""
+}
+
+// compare makes one read in Bigtable, and compares its rows with the items of the answer.
+func (r *Replayer) compare(ctx context.Context, a *pattern.Asked, got *answered) error {
+	t, f := r.tables[a.Pattern.Table], r.finder(&a.Pattern)
+	if why := unfit(t, f, &a.Pattern, got); why != "" {
+		r.skip(a, why)
+		return nil
+	}
+	place, err := f.Place(a.Tests)
+	if err != nil {
+		r.skip(a, NoKey)
+		return nil //nolint:nilerr // it is counted
+	}
+	if place.Row {
+		place.End = place.Start + "\x00"
+	}
+	seen := make([]verify.Seen, len(got.items))
+	for i, item := range got.items {
+		seen[i] = verify.Seen{Table: t.Number, Item: item}
+	}
+	var took time.Duration
+	shown, err := t.Side.Looking.InRange(ctx, verify.RangeRead{
+		Start: place.Start, End: place.End, Part: got.part, Limit: maxRows,
+		Rows: func(start, end string) (verify.Target, error) {
+			began := time.Now()
+			err := t.Side.Read(ctx, start, end, f.Verdict.Read.Families)
+			took = time.Since(began)
+			return t.Side.Rows(start, end), err
+		},
+	}, seen)
+	switch {
+	case errors.Is(err, verify.ErrManyRows):
+		r.skip(a, Large)
+		return nil
+	case err != nil:
+		why := Ended
+		if ctx.Err() == nil {
+			r.o.Warn("a read is not replayed: %v", err)
+			why = Bigtable
+		}
+		r.skip(a, why)
+		return nil //nolint:nilerr // it is counted
+	}
+	r.o.Counts.Replay(&a.Of, func(c *pattern.Replay) {
+		c.Replayed++
+		c.Rows.Add(int64(shown.Rows))
+		if took > 0 {
+			c.Micros.Add(took.Microseconds())
+		}
+	})
+	return r.judge(&asked{Asked: a, table: t, finder: f, items: got.items}, shown)
+}
+
+// asked is one read that was made in Bigtable.
+type asked struct {
+	*pattern.Asked
+	table  *Table
+	finder *access.Finder
+	items  [][]byte
+}
+
+// judge counts what the rows show, and has wait what needs a proof.
+func (r *Replayer) judge(a *asked, shown *verify.Shown) error {
+	for i := range shown.Items {
+		x := &shown.Items[i]
+		switch {
+		case x.Refused || x.All == 0: // the mapping does not take it, or leaves it out on purpose
+			r.differed(a, func(c *pattern.Replay) { c.Leave(Refused, 1) })
+		case len(x.Rows) == 0:
+			if err := r.wrong(a, &x.Candidate, Outside); err != nil {
+				return err
+			}
+		case !x.Equal:
+			r.wait(a, x.Candidate)
+		}
+	}
+	for i := range shown.Others {
+		if a.mayMiss(&shown.Others[i]) {
+			r.wait(a, shown.Others[i])
+		}
+	}
+	if i := a.disordered(shown); i >= 0 {
+		return r.wrong(a, &shown.Items[i].Candidate, Order)
+	}
+	return nil
+}
+
+func (r *Replayer) differed(a *asked, f func(*pattern.Replay)) {
+	r.o.Counts.Replay(&a.Of, func(c *pattern.Replay) {
+		c.Differed++
+		f(c)
+	})
+}
+
+// wrong counts a mismatch that no change can alter.
+func (r *Replayer) wrong(a *asked, x *verify.Candidate, kind string) error {
+	if !a.table.Side.waiting.news(x) {
+		return nil
+	}
+	r.differed(a, func(c *pattern.Replay) { c.Wrongly(kind, 1) })
+	return r.o.Mismatch(Mismatch{
+		Pattern: a.Of.Text(), Table: a.table.Name, Key: x.Key, Kinds: []string{kind}, Rows: x.Rows,
+	})
+}
+
+// wait has an item wait until it is settled.
+func (r *Replayer) wait(a *asked, x verify.Candidate) {
+	if !a.table.Side.waiting.add(x, a.Of) {
+		r.differed(a, func(c *pattern.Replay) { c.Leave(Busy, 1) })
+		return
+	}
+	r.differed(a, func(*pattern.Replay) {})
+}
+
+// mayMiss reports whether the answer should have had an item of which the range has a row.
+func (a *asked) mayMiss(x *verify.Candidate) bool {
+	p := &a.Pattern
+	switch {
+	case p.Filter || x.Table != a.table.Number:
+		return false
+	case p.Index != "":
+		return a.finder.Verdict.Grade != access.WiderRange // the key of the item shows nothing of the index
+	}
+	var d change.Decoder
+	keys, err := d.Image([]byte(x.Key))
+	if err != nil {
+		return false
+	}
+	return !slices.ContainsFunc(a.Tests, func(t access.Test) bool { return !meets(&t, keys.Get(t.Attr)) })
+}
+
+// meets reports whether a value of a key meets a test, as DynamoDB compares values.
+func meets(t *access.Test, v *change.Value) bool {
+	if v == nil || v.Kind != t.Values[0].Kind {
+		return false
+	}
+	order := compareKeys(v, &t.Values[0])
+	switch t.Op {
+	case access.Equal:
+		return order == 0
+	case access.BeginsWith:
+		return bytes.HasPrefix(bytesOf(v), bytesOf(&t.Values[0]))
+	case access.Less:
+		return order < 0
+	case access.LessEqual:
+		return order <= 0
+	case access.More:
+		return order > 0
+	case access.MoreEqual:
+		return order >= 0
+	}
+	return order >= 0 && compareKeys(v, &t.Values[1]) <= 0
+}
+
+func compareKeys(a, b *change.Value) int {
+	if a.Kind == change.KindNumber {
+		return attr.CompareNumbers(a.S, b.S)
+	}
+	return bytes.Compare(bytesOf(a), bytesOf(b))
+}
+
+// bytesOf returns the bytes by which DynamoDB sorts a text or a binary value.
+func bytesOf(v *change.Value) []byte {
+	if v.Kind != change.KindBinary {
+		return []byte(v.S)
+	}
+	b, _ := base64.StdEncoding.DecodeString(v.S) // it was decoded before
+	return b
+}
+
+// disordered returns an item whose row stands before the row of one that the answer has before it;
+// -1 if there is none, or the order was not promised. Items of an index with the same sort key have
+// no order.
+func (a *asked) disordered(shown *verify.Shown) int {
+	sort := a.finder.Sort()
+	if a.Pattern.Operation != "Query" || a.finder.Verdict.Grade != access.Served || a.finder.Row() || sort == "" {
+		return -1
+	}
+	last := -1
+	for i := range shown.Items {
+		rows := shown.Items[i].Rows
+		if len(rows) == 0 {
+			continue
+		}
+		if last >= 0 && bytes.Compare(rows[0], shown.Items[last].Rows[0]) < 0 &&
+			!bytes.Equal(field(a.items[i], sort), field(a.items[last], sort)) {
+			return i
+		}
+		last = i
+	}
+	return -1
+}
+
+// field returns an attribute of an item, as JSON.
+func field(item []byte, name string) []byte {
+	var all map[string]json.RawMessage
+	_ = json.Unmarshal(item, &all) // it was decoded before
+	return all[name]
+}

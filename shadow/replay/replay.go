@@ -1,0 +1,195 @@
+package replay
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/shadow/exchange"
+	"github.com/tailrace-cdc/replicator/shadow/pattern"
+	"github.com/tailrace-cdc/replicator/transform/access"
+	"github.com/tailrace-cdc/replicator/verify"
+)
+
+// Table is a source table whose reads are replayed.
+type Table struct {
+	Name    string
+	Number  int // among the tables of Side.Settler
+	Schema  change.KeySchema
+	Partial map[string]bool // the indexes that do not have all attributes of their items
+	Side    *Side
+}
+
+// Side is a target and its source tables.
+type Side struct {
+	Settler *verify.Settler // decides about items
+	Looking *verify.Settler // compares rows with answers; several goroutines use it at once
+	// Rows returns the rows of a range, which is up to the end of the table where end is "".
+	Rows func(start, end string) verify.Target
+	// Read reads what an application would: the newest cells of some families. No families are all.
+	Read func(ctx context.Context, start, end string, families []string) error
+
+	waiting *waiting
+}
+
+// Mismatch is an item that a read in Bigtable does not return as DynamoDB does.
+type Mismatch struct {
+	Pattern string   `json:"pattern"`
+	Table   string   `json:"table"`
+	Key     string   `json:"key"` // in DynamoDB JSON
+	Kinds   []string `json:"kinds"`
+	Rows    [][]byte `json:"rows,omitempty"` // keys of the rows that differ, in base64
+}
+
+// Options configure a Replayer. All are required.
+type Options struct {
+	Reader   *pattern.Reader
+	Counts   *pattern.Collector
+	Tables   []Table
+	Mismatch func(Mismatch) error
+	Warn     func(format string, args ...any) // of what has no key and no value
+}
+
+// Limits of what waits.
+const (
+	workers     = 4
+	maxReads    = 256    // that wait for a worker
+	maxSettling = 10_000 // items of one target that wait for a decision
+	maxRows     = 10_000 // of one read
+)
+
+// The reasons for which a read is not replayed, or nothing is decided about an item.
+const (
+	Failed     pattern.Reason = "failed"     // the answer is an error, or was cut off
+	Large      pattern.Reason = "large"      // the answer is longer than is taken along, or the range has too many rows
+	Busy       pattern.Reason = "busy"       // too many reads or items wait
+	NoMapping  pattern.Reason = "no mapping" // the table is not replicated
+	NoRead     pattern.Reason = "no read"    // no rows serve the read
+	Declared   pattern.Reason = "declared"   // `reads` declares it, with a key that only its author can make
+	NoKey      pattern.Reason = "key"        // the mapping makes no row key of the values
+	Projection pattern.Reason = "projection" // the answer has a part of the items' attributes
+	NotRunning pattern.Reason = "not running"
+	Unreadable pattern.Reason = "answer"  // the answer cannot be parsed
+	Refused    pattern.Reason = "refused" // the mapping does not take the item
+	Changing   pattern.Reason = "changing"
+	Ended      pattern.Reason = "ended" // the run ended first
+	Bigtable   pattern.Reason = "bigtable"
+)
+
+// Replayer replays reads.
+type Replayer struct {
+	o      Options
+	tables map[string]*Table
+	sides  []*Side
+	reads  chan read
+
+	mu      sync.Mutex
+	finders map[string]*access.Finder // by the ID of a pattern
+}
+
+// read is a request that waits for a worker.
+type read struct {
+	request  pattern.Request
+	exchange *exchange.Exchange
+}
+
+// New returns a replayer.
+func New(o Options) *Replayer {
+	r := &Replayer{
+		o: o, tables: map[string]*Table{}, reads: make(chan read, maxReads), finders: map[string]*access.Finder{},
+	}
+	for i := range o.Tables {
+		t := &o.Tables[i]
+		r.tables[t.Name] = t
+		if !slices.Contains(r.sides, t.Side) {
+			t.Side.waiting = newWaiting()
+			r.sides = append(r.sides, t.Side)
+		}
+	}
+	return r
+}
+
+// Offer takes the reads of a request with their answer, or counts why not. It never waits.
+func (r *Replayer) Offer(request pattern.Request, x *exchange.Exchange) {
+	if len(request.Asked) == 0 {
+		return
+	}
+	if x.Status != 200 || x.Cut {
+		r.skipAll(request, Failed)
+		return
+	}
+	select {
+	case r.reads <- read{request, x}:
+	default:
+		r.skipAll(request, Busy)
+	}
+}
+
+// Close ends Run when all reads are replayed and their items are settled. Nothing is offered behind
+// it.
+func (r *Replayer) Close() { close(r.reads) }
+
+// Run replays until Close or the end of ctx, and returns nil, or the error of Options.Mismatch.
+func (r *Replayer) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	var replayed sync.WaitGroup
+	for range workers {
+		replayed.Add(1)
+		g.Go(func() error {
+			defer replayed.Done()
+			return r.work(ctx)
+		})
+	}
+	done := make(chan struct{})
+	g.Go(func() error {
+		replayed.Wait()
+		close(done)
+		return nil
+	})
+	for _, s := range r.sides {
+		g.Go(func() error { return r.settle(ctx, s, done) })
+	}
+	return g.Wait()
+}
+
+func (r *Replayer) work(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case x, more := <-r.reads:
+			if !more {
+				return nil
+			}
+			if err := r.replay(ctx, &x); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (r *Replayer) skipAll(request pattern.Request, why pattern.Reason) {
+	for i := range request.Asked {
+		r.skip(&request.Asked[i], why)
+	}
+}
+
+func (r *Replayer) skip(a *pattern.Asked, why pattern.Reason) {
+	r.o.Counts.Replay(&a.Of, func(c *pattern.Replay) { c.Skip(why, 1) })
+}
+
+// finder returns where the rows of the reads of a pattern are; nil without a mapping.
+func (r *Replayer) finder(p *pattern.Pattern) *access.Finder {
+	id := p.ID()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f, known := r.finders[id]
+	if !known {
+		f = r.o.Reader.Finder(*p)
+		r.finders[id] = f
+	}
+	return f
+}
