@@ -58,7 +58,7 @@ func serveOn(t *testing.T, ln net.Listener, o Options, l limits) {
 	o.Log = zaptest.NewLogger(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- serveWithin(ctx, ln, o, l) }()
+	go func() { ended <- serveWithin(ctx, ln, o, Handler(o.Health, o.Metrics), l) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {

@@ -1,9 +1,11 @@
 package admin
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"time"
@@ -52,12 +54,30 @@ type Options struct {
 // Serve serves on ln until ctx ends, then closes it and returns nil. It returns an error if the
 // listener fails before.
 func Serve(ctx context.Context, ln net.Listener, o Options) error {
-	return serveWithin(ctx, ln, o, defaultLimits)
+	return serveWithin(ctx, ln, o, Handler(o.Health, o.Metrics), defaultLimits)
 }
 
-func serveWithin(ctx context.Context, ln net.Listener, o Options, l limits) error {
+// ServePage is Serve for a command without a replicator: it serves one page and the metrics, and
+// Options.Health is not used. An error of page is shown.
+func ServePage(ctx context.Context, ln net.Listener, o Options, page func(io.Writer) error) error {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{EnableOpenMetrics: true}))
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		var text bytes.Buffer
+		if err := page(&text); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-store")
+		_, _ = text.WriteTo(w) // the browser has gone
+	})
+	return serveWithin(ctx, ln, o, mux, defaultLimits)
+}
+
+func serveWithin(ctx context.Context, ln net.Listener, o Options, h http.Handler, l limits) error {
 	server := &http.Server{
-		Handler:           hostsOf(o.Hosts).refuseOthers(Handler(o.Health, o.Metrics)),
+		Handler:           hostsOf(o.Hosts).refuseOthers(h),
 		ReadHeaderTimeout: l.header,
 		ReadTimeout:       l.read,
 		WriteTimeout:      l.write,
