@@ -8,10 +8,12 @@
 //
 // Package front stands between the application and DynamoDB and copies bytes; package child gives a
 // share of the exchanges to the engine, a process of its own; package pattern counts them by their
-// form, without keys and values.
+// form, without keys and values; package replay makes the reads in Bigtable too, and compares.
 //
 // Files, from the top down:
 //
 //	report.go  what was seen, with the grade of each read: sentence, JSON
+//	page.go    the report as a page
+//	metrics.go the report as metrics
 //	engine.go  counts the exchanges of a pipe into a file
 package shadow

@@ -1,9 +1,7 @@
 package shadow
 
 import (
-	"bytes"
-	"compress/gzip"
-	"compress/zlib"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,10 +9,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/shadow/exchange"
 	"github.com/tailrace-cdc/replicator/shadow/pattern"
+	"github.com/tailrace-cdc/replicator/shadow/replay"
 )
 
 // TooLarge is why a request has no pattern whose body is longer than an exchange holds.
@@ -23,11 +26,14 @@ const TooLarge pattern.Reason = "large"
 // storePeriod is how often the counts are stored: an engine that is killed loses those since.
 const storePeriod = time.Second
 
-// Engine counts the patterns of exchanges.
+// Engine counts the patterns of exchanges, and may have their reads replayed.
 type Engine struct {
-	reader *pattern.Reader
-	counts *pattern.Collector
-	file   string
+	reader   *pattern.Reader
+	counts   *pattern.Collector
+	file     string
+	replayer *replay.Replayer // nil: reads are counted only
+
+	storing sync.Mutex // held while the file is written
 }
 
 // NewEngine returns an engine that stores its counts in a file, which it replaces as a whole.
@@ -35,8 +41,51 @@ func NewEngine(r *pattern.Reader, file string) *Engine {
 	return &Engine{reader: r, counts: pattern.NewCollector(), file: file}
 }
 
-// Run counts the exchanges whose frames come from a pipe, until it ends.
-func (e *Engine) Run(pipe io.Reader) error {
+// Replay has the engine replay reads of these tables. What differs goes to mismatch, and what hinders
+// it to warn.
+func (e *Engine) Replay(
+	tables []replay.Table, mismatch func(replay.Mismatch) error, warn func(format string, args ...any),
+) {
+	e.replayer = replay.New(replay.Options{
+		Reader: e.reader, Counts: e.counts, Tables: tables, Mismatch: mismatch, Warn: warn,
+	})
+}
+
+// SettleTime is how long an engine settles items behind the end of the pipe: two proofs, each of which
+// waits for what idle shards have shown.
+const SettleTime = 2 * time.Minute
+
+// Run counts the exchanges whose frames come from a pipe, until it ends, and settles what is open.
+func (e *Engine) Run(ctx context.Context, pipe io.Reader) error {
+	if e.replayer == nil {
+		return e.count(pipe)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		defer cancel()
+		return e.replayer.Run(ctx)
+	})
+	g.Go(func() error { return e.storeRegularly(ctx) })
+	err := e.count(pipe)
+	e.replayer.Close()
+	defer time.AfterFunc(SettleTime, cancel).Stop()
+	return errors.Join(err, g.Wait(), e.store())
+}
+
+// storeRegularly stores what was settled while nothing comes.
+func (e *Engine) storeRegularly(ctx context.Context) error {
+	for failure.Pause(ctx, storePeriod) == nil {
+		if err := e.store(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count counts exchanges until the pipe ends.
+func (e *Engine) count(pipe io.Reader) error {
 	frames, stored := exchange.NewReader(pipe), time.Now()
 	for {
 		x, err := frames.Next()
@@ -60,43 +109,22 @@ func (e *Engine) Run(pipe io.Reader) error {
 func (e *Engine) add(x *exchange.Exchange) {
 	_, operation, _ := strings.Cut(x.Target, ".")
 	answer := pattern.Answer{Bytes: x.Answer.Size, Took: x.Duration, Failed: x.Status != 200}
-	body, err := unpack(&x.Request)
+	body, err := x.Request.Text()
 	if err != nil {
 		e.counts.Add(pattern.Request{Skipped: TooLarge}, answer)
 		return
 	}
-	e.counts.Add(e.reader.Of(operation, body), answer)
-}
-
-var errNotWhole = errors.New("the body was not taken along")
-
-// unpack returns the text of a body.
-func unpack(b *exchange.Body) ([]byte, error) {
-	if !b.Whole() {
-		return nil, errNotWhole
+	request := e.reader.Of(operation, body)
+	e.counts.Add(request, answer)
+	if e.replayer != nil {
+		e.replayer.Offer(request, x)
 	}
-	var unpacked io.Reader
-	var err error
-	switch b.Encoding {
-	case "gzip":
-		unpacked, err = gzip.NewReader(bytes.NewReader(b.Bytes))
-	case "deflate":
-		unpacked, err = zlib.NewReader(bytes.NewReader(b.Bytes))
-	default:
-		return b.Bytes, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	text, err := io.ReadAll(io.LimitReader(unpacked, exchange.MaxBody+1))
-	if err == nil && len(text) > exchange.MaxBody {
-		err = errNotWhole
-	}
-	return text, err
 }
 
 // store stores the counts.
 func (e *Engine) store() error {
+	e.storing.Lock()
+	defer e.storing.Unlock()
 	data, err := json.Marshal(e.counts.Snapshot())
 	if err == nil {
 		err = os.WriteFile(e.file+".new", data, 0o600)

@@ -52,11 +52,11 @@ func TestEngineCountsWhatThePipeHolds(t *testing.T) {
 		pipe = exchange.Append(pipe, x)
 	}
 	e := NewEngine(pattern.NewReader(), filepath.Join(dir, "1.json"))
-	if err := e.Run(bytes.NewReader(pipe)); err != nil {
+	if err := e.Run(t.Context(), bytes.NewReader(pipe)); err != nil {
 		t.Fatal(err)
 	}
 	damaged := append(exchange.Append(nil, asked([]byte(query), "")), "no frame, but long enough for one"...)
-	err := NewEngine(pattern.NewReader(), filepath.Join(dir, "2.json")).Run(bytes.NewReader(damaged))
+	err := NewEngine(pattern.NewReader(), filepath.Join(dir, "2.json")).Run(t.Context(), bytes.NewReader(damaged))
 	if err == nil || !strings.Contains(err.Error(), "frame 2") {
 		t.Errorf("a damaged frame: %v", err)
 	}

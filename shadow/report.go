@@ -49,6 +49,71 @@ type Line struct {
 	Bytes    Spread          `json:"bytes"`  // of answers, as they were sent
 	Micros   Spread          `json:"micros"` // from the head of the request to the end of the answer
 	Verdict  *access.Verdict `json:"verdict,omitempty"`
+	Replay   *Replayed       `json:"replay,omitempty"` // nil: the read was not to be replayed
+}
+
+// Replayed is what became of the reads of one pattern that were to be replayed in Bigtable.
+type Replayed struct {
+	Reads      int64            `json:"reads"`                // replayed
+	Skipped    map[string]int64 `json:"skipped,omitempty"`    // by reason
+	Settled    int64            `json:"settled"`              // items that differed at first, and were equal
+	Undecided  int64            `json:"undecided"`            // items about which nothing was decided
+	Mismatches map[string]int64 `json:"mismatches,omitempty"` // items, by what differs
+	Micros     Spread           `json:"micros"`               // of the read in Bigtable
+	Rows       Spread           `json:"rows"`
+}
+
+// Wrong returns how many items are mismatches.
+func (r *Replayed) Wrong() (n int64) {
+	for _, k := range r.Mismatches {
+		n += k
+	}
+	return n
+}
+
+func replayedOf(r *pattern.Replay) *Replayed {
+	if r == nil {
+		return nil
+	}
+	out := &Replayed{
+		Reads: r.Replayed, Settled: r.Equal, Undecided: r.Differed - r.Equal - r.Wrong(), Mismatches: r.Mismatches,
+		Micros: spreadOf(&r.Micros), Rows: spreadOf(&r.Rows),
+	}
+	for why, n := range r.Skipped {
+		if out.Skipped == nil {
+			out.Skipped = map[string]int64{}
+		}
+		out.Skipped[string(why)] = n
+	}
+	return out
+}
+
+// Totals are the reads of a report that were to be replayed.
+type Totals struct {
+	Reads, Replayed, Settled, Undecided, Mismatches int64
+	Bigtable, DynamoDB                              pattern.Histogram // microseconds of replayed reads
+}
+
+// Totals returns the sums of all patterns; ok is false if no read was to be replayed.
+func (r *Report) Totals() (t Totals, ok bool) {
+	for i := range r.Counts.Patterns {
+		c := &r.Counts.Patterns[i]
+		x := c.Replay
+		if x == nil {
+			continue
+		}
+		ok = true
+		t.Reads += x.Replayed + x.Left()
+		t.Replayed += x.Replayed
+		t.Settled += x.Equal
+		t.Mismatches += x.Wrong()
+		t.Undecided += x.Differed - x.Equal - x.Wrong()
+		if x.Replayed > 0 {
+			t.Bigtable.Merge(&x.Micros)
+			t.DynamoDB.Merge(&c.Micros)
+		}
+	}
+	return t, ok
 }
 
 // Spread is a median with what only one of a hundred exceeds.
@@ -75,7 +140,7 @@ func newReport(s *pattern.Snapshot, passed Passed) *Report {
 		n := &s.Patterns[i]
 		out.Patterns = append(out.Patterns, Line{
 			Text: n.Pattern.Text(), Pattern: n.Pattern, Requests: n.Requests, Share: s.Share(i), Keys: n.Keys,
-			Failed: n.Failed, Bytes: spreadOf(&n.Bytes), Micros: spreadOf(&n.Micros),
+			Failed: n.Failed, Bytes: spreadOf(&n.Bytes), Micros: spreadOf(&n.Micros), Replay: replayedOf(n.Replay),
 		})
 	}
 	for reason, n := range s.Skipped {
@@ -149,6 +214,23 @@ func spreadOf(h *pattern.Histogram) Spread { return Spread{h.Quantile(0.5), h.Qu
 // grades are the grades in the order in which the sentence counts them.
 var grades = []access.Grade{access.Served, access.OrderDiffers, access.WiderRange, access.NoRead}
 
+// replayed returns what became of replayed reads in words.
+func (r *Report) replayed() string {
+	t, ok := r.Totals()
+	if !ok {
+		return ""
+	}
+	text := fmt.Sprintf(" %d of %s replayed: %s (%d settled, %d undecided).",
+		t.Replayed, english.Plural(int(t.Reads), "read", ""),
+		english.Plural(int(t.Mismatches), "mismatch", "mismatches"), t.Settled, t.Undecided)
+	if t.Replayed > 0 {
+		ms := func(h *pattern.Histogram) float64 { return float64(h.Quantile(0.99)) / 1000 }
+		text += fmt.Sprintf(" p99 %.1f ms on Bigtable, %.1f ms on DynamoDB, from this host.",
+			ms(&t.Bigtable), ms(&t.DynamoDB))
+	}
+	return text
+}
+
 // Sentence returns the report in words.
 func (r *Report) Sentence() string {
 	if r.Counted == 0 {
@@ -182,6 +264,7 @@ func (r *Report) Sentence() string {
 	if len(parts) > 0 {
 		text += " Of the reads " + strings.Join(parts, ", ") + "."
 	}
+	text += r.replayed()
 	if missing > 0 {
 		text += fmt.Sprintf(" %.1f %% of the requests have no read in Bigtable yet.", 100*missing)
 	}

@@ -27,15 +27,22 @@ type shadowed struct {
 	out, errs *output
 	client    *http.Client // whose requests go through the front
 	posts     int64
+	daemon    *daemon // with which the time goes on while the command ends; may be nil
 }
 
 var frontAddress = regexp.MustCompile(`HTTP_PROXY=(http://\S+)`)
 
-// shadow starts the front.
+// shadow starts a front that counts patterns.
 func (w *world) shadow(args ...string) *shadowed {
 	w.t.Helper()
+	return w.startShadow(append([]string{"--patterns"}, args...)...)
+}
+
+// startShadow starts a front.
+func (w *world) startShadow(args ...string) *shadowed {
+	w.t.Helper()
 	s := &shadowed{w: w, out: &output{}, errs: &output{}}
-	s.cmd = exec.Command(w.program(), append([]string{"shadow", "--patterns", "--listen", "127.0.0.1:0"}, args...)...)
+	s.cmd = exec.Command(w.program(), append([]string{"shadow", "--listen", "127.0.0.1:0"}, args...)...)
 	s.cmd.Dir, s.cmd.Env, s.cmd.Stdout, s.cmd.Stderr = w.dir, w.env(), s.out, s.errs
 	if err := s.cmd.Start(); err != nil {
 		w.t.Fatal(err)
@@ -103,7 +110,7 @@ const hatsQuery = `{"TableName":"Orders","KeyConditionExpression":"pk = :p",` +
 func (s *shadowed) use(n int) {
 	s.w.t.Helper()
 	for range n {
-		put := fmt.Sprintf(`{"TableName":"Orders","Item":{"pk":{"S":"hats"},"sk":{"S":"fedora%d"}}}`, s.posts)
+		put := fmt.Sprintf(`{"TableName":"Orders","Item":{"pk":{"S":"hats"},"sk":{"S":"fedora%d"},"n":{"N":"1"}}}`, s.posts)
 		if got := s.post("PutItem", put); got != "200 {}" {
 			s.w.t.Fatalf("put: %s", got)
 		}
@@ -114,14 +121,29 @@ func (s *shadowed) use(n int) {
 	}
 }
 
-// end interrupts the command, and returns its report.
+// end interrupts the command, which ends with 0, and returns its report.
 func (s *shadowed) end() (r shadow.Report) {
+	s.w.t.Helper()
+	return s.endWith(0)
+}
+
+// endWith is end for another exit code.
+func (s *shadowed) endWith(code int) (r shadow.Report) {
 	s.w.t.Helper()
 	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
 		s.w.t.Fatal(err)
 	}
-	if err := s.cmd.Wait(); err != nil {
-		s.w.t.Fatalf("%v: %s", err, s.errs.String())
+	ended := make(chan error, 1)
+	over := make(chan struct{})
+	go func() {
+		ended <- s.cmd.Wait()
+		close(over)
+	}()
+	if s.daemon != nil {
+		s.daemon.hastenUntil("the command ends", over)
+	}
+	if err := <-ended; s.cmd.ProcessState.ExitCode() != code {
+		s.w.t.Fatalf("%v, want %d: %s%s", err, code, s.out.String(), s.errs.String())
 	}
 	if err := json.Unmarshal([]byte(s.out.String()), &r); err != nil {
 		s.w.t.Fatalf("%v: %s", err, s.out.String())
@@ -219,9 +241,10 @@ func TestKilledFrontLeavesNothingBehind(t *testing.T) {
 	w.more = append(w.more, "TMPDIR="+t.TempDir())
 	s := w.shadow()
 	s.use(3)
-	_ = syscall.Kill(s.engine(), syscall.SIGKILL)
+	first := s.engine()
+	_ = syscall.Kill(first, syscall.SIGKILL)
 	s.use(3)
-	s.engine()
+	w.Until("another engine runs", func() bool { return s.engine() != first })
 	if err := s.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
