@@ -45,6 +45,7 @@ func (r *report) check(c *Config) {
 	r.endpoint("metrics.endpoint", c.Metrics.Endpoint)
 	r.positive("metrics.every", c.Metrics.Every)
 	r.positive("shutdown_timeout", c.ShutdownTimeout)
+	r.shadow(&c.Shadow)
 	r.archive(&c.Archive)
 	r.tables(c)
 	r.protocol(&c.Protocol)

@@ -45,6 +45,8 @@ type Config struct {
 	// below the orchestrator's grace period; writes that are cut off are repeated, with the same
 	// cells and timestamps.
 	ShutdownTimeout Duration `yaml:"shutdown_timeout"`
+	// How `replicator shadow` makes reads of the application in Bigtable too.
+	Shadow Shadow `yaml:"shadow"`
 	// Where archival events go: required by tables with on_ttl_expiry: archive.
 	Archive Archive `yaml:"archive"`
 	// The tables to replicate: each has its own log, and a halt of one leaves the others running.
@@ -313,6 +315,7 @@ func Default() Config {
 		Tracing:         Tracing{Share: 0.01},
 		Metrics:         Metrics{Every: Duration(time.Minute)},
 		ShutdownTimeout: Duration(25 * time.Second),
+		Shadow:          Shadow{Share: 1, SettleUnits: 50, Memory: 32 << 20},
 		Archive: Archive{
 			Classes:  []string{"ttl"},
 			Roll:     Duration(time.Hour),

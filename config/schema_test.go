@@ -107,6 +107,7 @@ func TestExampleHasEveryKey(t *testing.T) {
 	for block, keys := range map[string][]string{
 		"": keysOf[Config](), "source": keysOf[Source](), "bigtable": keysOf[Bigtable](), "queue": keysOf[Queue](),
 		"queue.tls": keysOf[TLS](), "memory": keysOf[Memory](), "admin": keysOf[Admin](), "tracing": keysOf[Tracing](),
+		"shadow":    keysOf[Shadow](),
 		"archive":   keysOf[Archive](),
 		"tables[0]": keysOf[Table](), "tables[0].backfill": keysOf[Backfill](),
 	} {

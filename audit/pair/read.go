@@ -79,6 +79,14 @@ func (p *Pair) ReadItems(ctx context.Context, table string, keys [][]byte) (batc
 	return batch, err
 }
 
+// LimitReads has reads of each table take at most so many read capacity units a second. It is called
+// before anything is read.
+func (p *Pair) LimitReads(units float64) {
+	for i := range p.budgets {
+		p.budgets[i] = source.NewBudget(units)
+	}
+}
+
 // read makes a call within the read budget of a table, again and again while the service is
 // throttled or away.
 func (p *Pair) read(ctx context.Context, table int, estimate float64, call func() (units float64, err error)) error {

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -56,7 +54,7 @@ Exit 4: there are mismatches.`,
 	f.BoolVar(&o.sign, "sign", false, "take requests for the front's own address, and sign them with its credentials")
 	f.BoolVar(&o.mirror, "mirror", false, "take copies of requests, and answer 204: nothing stands in the path")
 	f.BoolVar(&o.only, "patterns", false, "count access patterns and grade the reads, without Bigtable")
-	f.StringVar(&o.share, "share", "100%", "part of the requests that is counted, such as 1%")
+	f.StringVar(&o.share, "share", "", "part of the requests that is counted, such as 1% (default: shadow.share, 100%)")
 	f.StringArrayVar(&o.tables, "table", nil, "report on this table alone; may be repeated")
 	f.StringVar(&o.mismatches, "mismatches", "", "append mismatches to this file, with their keys")
 	f.StringVar(&o.admin, "admin", "", "address of a page with the report so far, and of metrics, such as 127.0.0.1:8002")
@@ -65,22 +63,21 @@ Exit 4: there are mismatches.`,
 	return cmd
 }
 
-// parseShare reads a part of all requests: 1% or 0.01.
-func parseShare(text string) (float64, error) {
-	digits, percent := strings.CutSuffix(text, "%")
-	share, err := strconv.ParseFloat(digits, 64)
-	if percent {
-		share /= 100
+// shareOf returns the part of the requests that is counted: that of a flag, else that of the
+// configuration.
+func shareOf(flag string, cfg config.Shadow) (float64, error) {
+	share := cfg.Share
+	if flag != "" {
+		if err := share.UnmarshalText([]byte(flag)); err != nil {
+			return 0, failure.Usagef("for example --share 1%", "read --share: %w", err)
+		}
 	}
-	if err != nil || !(share >= 0 && share <= 1) { // as of NaN
-		return 0, failure.Usagef("for example --share 1%", "read --share: %q is no part of all requests", text)
-	}
-	return share, nil
+	return float64(share), nil
 }
 
 // shadow runs the front and the engine, and prints what they have seen.
 func (a *app) shadow(ctx context.Context, o shadowOptions) error {
-	share, err := parseShare(o.share)
+	_, err := shareOf(o.share, config.Shadow{}) // before anything is read
 	switch {
 	case err != nil:
 		return err
@@ -98,9 +95,9 @@ func (a *app) shadow(ctx context.Context, o shadowOptions) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = in.clients.Close() }()
+	defer in.close()
 	if !o.only { // the engine finds the same, and has nobody to whom it could say it
-		if _, err := replayTables(ctx, in.cfg, in.clients, in.tables); err != nil {
+		if _, err := in.replayTables(ctx, a); err != nil {
 			return err
 		}
 	}
@@ -114,7 +111,7 @@ func (a *app) shadow(ctx context.Context, o shadowOptions) error {
 		return failure.With(failure.Unready, "set TMPDIR to a directory that can be written", err)
 	}
 	defer func() { _ = os.RemoveAll(s.dir) }()
-	report, err := s.run(ctx, in.reader, share)
+	report, err := s.run(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -140,13 +137,22 @@ func (a *app) printShadow(report *shadow.Report) error {
 type shadowInput struct {
 	cfg     *config.Config
 	clients *clients.Clients
+	timed   *clients.Clients // of reads whose time is shown; nil: none are made
 	source  *source.Source
 	tables  *catalog.Catalog
 	reader  *pattern.Reader
 }
 
+// close closes the clients.
+func (in *shadowInput) close() {
+	_ = in.clients.Close()
+	if in.timed != nil {
+		_ = in.timed.Close()
+	}
+}
+
 // openShadow reads the tables of the configuration, which needs no Bigtable unless reads are replayed.
-// The caller closes its clients.
+// The caller closes it.
 func (a *app) openShadow(ctx context.Context, replays bool) (in *shadowInput, err error) {
 	a.WithoutBigtable = !replays
 	in = &shadowInput{}

@@ -1,15 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 
 	"github.com/tailrace-cdc/replicator/audit/pair"
-	"github.com/tailrace-cdc/replicator/catalog"
-	"github.com/tailrace-cdc/replicator/clients"
-	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/shadow/replay"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/verify"
@@ -17,18 +15,25 @@ import (
 
 // replayTables returns the tables whose reads are replayed, with both sides of each. A replicator must
 // run: what differs is settled behind a proof that Bigtable has every change.
-func replayTables(
-	ctx context.Context, cfg *config.Config, clients *clients.Clients, tables *catalog.Catalog,
-) (all []replay.Table, err error) {
-	for _, table := range pair.Targets(tables) {
-		p, err := pair.Open(ctx, cfg, clients, tables, table)
+func (in *shadowInput) replayTables(ctx context.Context, a *app) (all []replay.Table, err error) {
+	timed := *in.cfg // whose clients read as the application will
+	timed.Bigtable.AppProfile = cmp.Or(in.cfg.Shadow.AppProfile, in.cfg.Bigtable.AppProfile)
+	timed.Bigtable.CopyProfile = timed.Bigtable.AppProfile // with which rows are read
+	in.timed = a.Clients(&timed)
+	sink, err := in.timed.Bigtable(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, table := range pair.Targets(in.tables) {
+		p, err := pair.Open(ctx, in.cfg, in.clients, in.tables, table)
 		if err != nil {
 			return nil, err
 		}
 		if err := p.Ready(ctx); err != nil {
 			return nil, err
 		}
-		side := sideOf(p)
+		p.LimitReads(in.cfg.Shadow.SettleUnits)
+		side := sideOf(p, sink)
 		for i, t := range p.Tables {
 			x := replay.Table{Name: t.Source, Number: i, Schema: t.Info.Schema, Partial: map[string]bool{}, Side: side}
 			for name, index := range t.Info.Indexes {
@@ -40,8 +45,8 @@ func replayTables(
 	return all, nil
 }
 
-// sideOf returns a target with its tables as reads are replayed.
-func sideOf(p *pair.Pair) *replay.Side {
+// sideOf returns a target with its tables as reads are replayed. timed reads as the application will.
+func sideOf(p *pair.Pair, timed *bigtable.Client) *replay.Side {
 	settler, looking := p.Settler(), p.Settler()
 	p.KeepLead(&settler)
 	target := verify.NewTarget(p.Sink(), p.Target, p.Programs()...)
@@ -57,7 +62,7 @@ func sideOf(p *pair.Pair) *replay.Side {
 			for _, f := range families {
 				views = append(views, bigtable.View{Family: f, Versions: 1})
 			}
-			return p.Sink().Rows(ctx, p.Target, start, end, views, func(*bigtable.Row) error { return nil })
+			return timed.Rows(ctx, p.Target, start, end, views, func(*bigtable.Row) error { return nil })
 		},
 	}
 }

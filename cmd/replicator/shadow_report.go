@@ -94,10 +94,10 @@ func (a *app) shadowEngineCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer func() { _ = in.clients.Close() }()
+			defer in.close()
 			engine := shadow.NewEngine(in.reader, filepath.Join(dir, fmt.Sprintf("%d.json", os.Getpid())))
 			if replays {
-				tables, err := replayTables(ctx, in.cfg, in.clients, in.tables)
+				tables, err := in.replayTables(ctx, a)
 				if err != nil {
 					return err
 				}

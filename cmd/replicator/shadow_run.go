@@ -41,7 +41,11 @@ const (
 )
 
 // run passes requests on until ctx ends, and returns what was seen.
-func (s *shadowRun) run(ctx context.Context, reader *pattern.Reader, share float64) (*shadow.Report, error) {
+func (s *shadowRun) run(ctx context.Context, in *shadowInput) (*shadow.Report, error) {
+	share, err := shareOf(s.o.share, in.cfg.Shadow)
+	if err != nil {
+		return nil, err
+	}
 	engine, err := s.engine()
 	if err != nil {
 		return nil, err
@@ -49,7 +53,7 @@ func (s *shadowRun) run(ctx context.Context, reader *pattern.Reader, share float
 	known := services(s.src.Reached(ctx))
 	options := front.Options{
 		Listen: s.o.listen, Services: known, Tap: engine.Take, Share: share, Sign: s.src.Signer(),
-		Drain: shadowDrain, Answers: !s.o.only,
+		Drain: shadowDrain, Answers: !s.o.only, Memory: int64(in.cfg.Shadow.Memory),
 	}
 	switch {
 	case s.o.sign:
@@ -78,7 +82,7 @@ func (s *shadowRun) run(ctx context.Context, reader *pattern.Reader, share float
 		fmt.Fprintln(s.a.Errs, "The way to this address is plain HTTP: who can read it reads keys and items. "+
 			"Keep it within the machine.")
 	}
-	seen := &seenSoFar{run: s, front: f, reader: reader, began: time.Now().UTC().Truncate(time.Second)}
+	seen := &seenSoFar{run: s, front: f, reader: in.reader, began: time.Now().UTC().Truncate(time.Second)}
 	counting, end := context.WithCancel(context.WithoutCancel(ctx))
 	// An engine that is frozen would hold the front at its last exchange.
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(shadowDrain+time.Second, end) })()

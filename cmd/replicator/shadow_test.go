@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/shadow/front"
 )
 
@@ -57,13 +58,16 @@ func TestAddressOfAFront(t *testing.T) {
 }
 
 func TestSharesThatAreNone(t *testing.T) {
-	for _, text := range []string{"", "x", "-1%", "101%", "2", "NaN", "nan%", "1%%"} {
-		if share, err := parseShare(text); err == nil {
+	for _, text := range []string{"x", "-1%", "101%", "2", "NaN", "nan%", "1%%"} {
+		if share, err := shareOf(text, config.Shadow{}); err == nil {
 			t.Errorf("%q: %v", text, share)
 		}
 	}
-	if share, err := parseShare("1%"); err != nil || share != 0.01 {
+	if share, err := shareOf("1%", config.Shadow{}); err != nil || share != 0.01 {
 		t.Errorf("%v, %v", share, err)
+	}
+	if share, err := shareOf("", config.Shadow{Share: 0.25}); err != nil || share != 0.25 {
+		t.Errorf("of the configuration: %v, %v", share, err)
 	}
 }
 
