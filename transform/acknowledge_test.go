@@ -81,8 +81,8 @@ func TestAcknowledgementHoldsWhereItStands(t *testing.T) {
 families: {d: {max_versions: 1}}
 %s
 rules:
-- {name: a, match: {pk: "a{n:d}"}, row: "a#{n}", cells: [{attrs: all, except: [pk], to: "d:{attr}"}]%s}
-- {name: b, match: {pk: "b{n:d}"}, row: "b#{n}", cells: [{attrs: all, except: [pk], to: "d:{attr}"}]}`
+- {name: a, match: {pk: "a{x}", n: "{n}"}, row: "a#{x}#{n}", cells: [{attrs: all, except: [pk, n], to: "d:{attr}"}]%s}
+- {name: b, match: {pk: "b{x}", n: "{n}"}, row: "b#{x}#{n}", cells: [{attrs: all, except: [pk, n], to: "d:{attr}"}]}`
 	for _, tt := range []struct{ name, file, rule, want string }{
 		{"nowhere", "", "", "rules[0].row unpadded, rules[1].row unpadded"},
 		{"in one rule", "", ", acknowledged: [unpadded]", "rules[1].row unpadded"},
@@ -95,7 +95,7 @@ rules:
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string
-			for _, p := range problemsOf(t, Table{Source: "T", Target: "t", Schema: schema("pk:S")},
+			for _, p := range problemsOf(t, Table{Source: "T", Target: "t", Schema: schema("pk:S", "n:N")},
 				fmt.Sprintf(mapping, tt.file, tt.rule)) {
 				got = append(got, p.Path+" "+p.Code)
 			}

@@ -28,14 +28,15 @@ func (c *linter) lintRow(pl *ir.Plan, main bool) {
 		}
 	}
 	pl.Row.References(func(name string, capture tmpl.Capture, filters []string) {
-		number := capture.Kind == lang.Digits || (capture.All && capture.Type == 'N')
+		// DynamoDB sorts digits in a text as text too, and no partition key by its value.
+		number := capture.All && capture.Type == 'N' && capture.Attr != c.Program.Table.Schema.Partition.Name
 		ordered := slices.ContainsFunc(filters, func(f string) bool {
 			return slices.Contains([]string{"pad", "ordnum",
 				"revms", "rev64", "revstr"}, f)
 		})
 		if number && !ordered {
 			c.Problems.Warnf(at, "unpadded", "{"+name+"|pad(10)} for non-negative integers, {"+name+"|ordnum} for any number",
-				"{%s} is a number: as text 9 sorts after 10", name)
+				"{%s} is a number, by which DynamoDB sorts: as text 9 sorts after 10", name)
 		}
 		if capture.All && capture.Type == 'B' && len(filters) == 0 {
 			c.Problems.Warnf(at, "binary_key", "{"+name+"|hex}", "{%s} puts raw bytes into the row key, which tools cannot show",
