@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -70,6 +71,9 @@ func (c *linter) lintServed(at problem.Text, read ir.ReadPattern) {
 	for _, r := range c.Program.Rules {
 		for _, pl := range r.Plans {
 			if row, err := lang.ParseTemplate(pl.Src.S); err == nil && serves(flat(asked), row, read.How != "row") {
+				if read.How == "prefix" {
+					c.lintOpenEnd(at, asked, pl)
+				}
 				return
 			}
 			written = append(written, pl.Src.S)
@@ -78,6 +82,52 @@ func (c *linter) lintServed(at problem.Text, read ir.ReadPattern) {
 	c.Problems.Warnf(at, "reads", "rows are "+strings.Join(written,
 		", ")+"; if another system writes them: acknowledged: [reads]",
 		"access pattern %q looks for %q, but no rule writes such rows", read.Name, read.Key)
+}
+
+// lintOpenEnd warns of a prefix that other values of its last reference begin with too: a reader gets
+// their rows with those that it asks for, which may be another tenant's.
+func (c *linter) lintOpenEnd(at problem.Text, asked lang.Template, pl *ir.Plan) {
+	pieces := pl.Row.Pieces()
+	end := ""
+	for i, part := range asked {
+		last := i == len(asked)-1
+		switch {
+		case i >= len(pieces):
+			return
+		case part.String() == pieces[i].Source:
+			if end = ""; part.Name == "" {
+				end = "whole"
+			}
+		case last && part.Name == "" && pieces[i].Name == "" && strings.HasPrefix(pieces[i].Literal, part.Literal):
+			end = part.Literal
+		default:
+			return // its key is not made of the row's parts
+		}
+	}
+	n := len(asked)
+	if end == "whole" || end == "" && n == len(pieces) {
+		return // what keeps values apart follows, or nothing does
+	}
+	reference := n - 1
+	if end != "" {
+		reference--
+	}
+	if reference < 0 || pieces[reference].Name == "" || pieces[reference].Lowest == 0xff {
+		return // all of its texts have one length
+	}
+	p := &pieces[reference]
+	for i := range len(end) {
+		if !p.Bytes.Has(end[i]) {
+			return
+		}
+	}
+	goesOn := "longer than the one asked for"
+	if end != "" {
+		goesOn = fmt.Sprintf("that goes on with %q", end)
+	}
+	c.Problems.Warnf(at, "reads", "end the prefix with all the text up to the next reference, or let the pattern refuse such "+
+		"values: {"+p.Name+":seg}; if there are none: acknowledged: [reads]",
+		"the prefix also holds rows of a %s %s", p.Source, goesOn)
 }
 
 // anything is the mark for any value in the key of an access pattern.
