@@ -125,8 +125,8 @@ func (c *linter) lintOpenEnd(at problem.Text, asked lang.Template, pl *ir.Plan) 
 	if end != "" {
 		goesOn = fmt.Sprintf("that goes on with %q", end)
 	}
-	c.Problems.Warnf(at, "reads", "end the prefix with all the text up to the next reference, or let the pattern refuse such "+
-		"values: {"+p.Name+":seg}; if there are none: acknowledged: [reads]",
+	c.Problems.Warnf(at, "reads", "end the prefix with all the text up to the next reference, or let the pattern refuse "+
+		"such values: {"+p.Name+":seg}; if there are none: acknowledged: [reads]",
 		"the prefix also holds rows of a %s %s", p.Source, goesOn)
 }
 
