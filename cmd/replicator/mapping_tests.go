@@ -38,6 +38,8 @@ Items are in DynamoDB's typed notation, as blocks or as JSON text. "was" is the 
 the item was deleted. Lines are those of docs/mapping: row | family:qualifier = value, with @time (ms) where the mapping
 chooses the cell's time; row | left; archived | key; dead letter | code; dropped.
 
+A test without "cells" fails, and prints the lines that the mapping gives, ready to be pasted.
+
 At the end test counts how many tests each rule took. Exit 4: a test failed.`,
 		Args: a.SomeArgs("FILE"),
 		RunE: a.Body(func(_ context.Context, files []string) error { return a.testMappings(files) }),
@@ -77,6 +79,9 @@ func (a *app) testMappings(files []string) error {
 	return nil
 }
 
+// singleQuoted returns a text as YAML has it between single quotes.
+func singleQuoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
+
 // printTested prints the tests that failed, and how often each rule was tested.
 func (a *app) printTested(r *mappingtest.Result) error {
 	for _, v := range r.Tests {
@@ -86,6 +91,12 @@ func (a *app) printTested(r *mappingtest.Result) error {
 		a.Print("FAIL %s", v.Name)
 		if v.Error != "" {
 			a.Print("  %s", v.Error)
+		}
+		if len(v.Got) > 0 {
+			a.Print("  cells:")
+		}
+		for _, line := range v.Got {
+			a.Print("  - %s", singleQuoted(line))
 		}
 		for _, line := range v.Missing {
 			a.Print("  - %s", line)

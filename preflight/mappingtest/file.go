@@ -40,7 +40,8 @@ type Case struct {
 	Item Item `yaml:"item"`
 	// Expired: DynamoDB's TTL deleted the item, not a user.
 	Expired bool `yaml:"expired"`
-	// Cells are the expected lines, in any order.
+	// Cells are the expected lines, in any order. Without them the test fails, and the result has the
+	// lines to be written here.
 	Cells []string `yaml:"cells"`
 }
 

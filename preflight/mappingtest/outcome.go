@@ -20,7 +20,7 @@ const at = change.Version(1000)
 //	row | left                            the item was in this row before, and is not any more
 //	archived | key
 //	dead letter | code
-//	dropped
+//	dropped                               with the rows that the item has left
 func outcome(p *transform.Program, c *Case) (lines []string, rule string, err error) {
 	ch, err := changeOf(p, c)
 	if err != nil {
@@ -34,7 +34,7 @@ func outcome(p *transform.Program, c *Case) (lines []string, rule string, err er
 		return []string{"dead letter | " + steps.Code}, steps.Rule, nil
 	}
 	if steps.Drop {
-		return []string{"dropped"}, steps.Rule, nil
+		lines = append(lines, "dropped")
 	}
 	for i := range steps.Rows {
 		lines = append(lines, rowLines(&steps.Rows[i])...)
@@ -55,7 +55,7 @@ func rowLines(row *transform.StepRow) (lines []string) {
 	key := transform.Readable([]byte(row.Row))
 	for _, c := range row.Cells {
 		time := ""
-		if c.TS != nil && *c.TS != int64(at) {
+		if c.Mapped {
 			time = fmt.Sprintf("@%d", *c.TS)
 		}
 		line := fmt.Sprintf("%s | %s:%s%s =", key, c.Family, c.Qualifier, time)

@@ -25,6 +25,7 @@ type Verdict struct {
 	Rule    string   `json:"rule,omitempty"`
 	Missing []string `json:"missing,omitempty"` // expected lines that the mapping does not give
 	Surplus []string `json:"surplus,omitempty"` // lines that the mapping gives and the test does not expect
+	Got     []string `json:"got,omitempty"`     // all lines that the mapping gives, of a test without `cells`
 	Error   string   `json:"error,omitempty"`   // why the test could not be run
 }
 
@@ -85,6 +86,10 @@ func verdictOf(p *transform.Program, c *Case) Verdict {
 	v := Verdict{Name: c.Name, Rule: rule}
 	if err != nil {
 		v.Error = err.Error()
+		return v
+	}
+	if c.Cells == nil {
+		v.Got = got
 		return v
 	}
 	v.Missing, v.Surplus = without(c.Cells, got), without(got, c.Cells)

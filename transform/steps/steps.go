@@ -55,6 +55,7 @@ type StepCell struct {
 	Family    string `json:"family"`
 	Qualifier string `json:"qualifier"`
 	TS        *int64 `json:"ts"` // ms; null: the version of the change that writes it
+	Mapped    bool   `json:"-"`  // the mapping chooses the time
 	Value     string `json:"value"`
 	Merge     string `json:"merge,omitempty"` // max, min, hll: the value is merged with what is there
 }
@@ -223,7 +224,7 @@ func stepRow(p *ir.Program, row *emit.Row, version *int64, images ...change.Imag
 		c := &row.Cells[i]
 		cell := StepCell{Family: c.Family, Qualifier: Readable(c.Qualifier), TS: version, Value: Readable(c.Value)}
 		if c.Mapped {
-			cell.TS = &c.Time
+			cell.TS, cell.Mapped = &c.Time, true
 		}
 		if c.Aggregate {
 			cell.Merge = familyOf(p, c.Family).Aggregate
