@@ -286,7 +286,7 @@ func (x *explainedRow) unmap(
 	case !bytes.Equal(rows[0].Key, row):
 		return nil, "this is not its main row, from which items are turned back"
 	}
-	if _, why = p.Lossless(); why != "" && len(img) == len(keys) {
+	if why = p.WhyLost(keys); why != "" && len(img) == len(keys) {
 		return nil, why
 	}
 	return img, why

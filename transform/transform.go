@@ -224,6 +224,9 @@ func PlaceOf(c *change.Change) *Event { return emit.PlaceOf(c) }
 // Lossless reports whether every item can be turned back from its main row, and if not, why.
 func (p *Program) Lossless() (bool, string) { return emit.Lossless(p.prog) }
 
+// WhyLost returns why an item with these keys cannot be turned back from its main row; "" when it can.
+func (p *Program) WhyLost(keys change.Image) string { return emit.WhyItemLost(p.prog, keys) }
+
 // Unmap turns an item's main row back into the item. It is exact where the program is Lossless, and
 // elsewhere leaves out what cannot be read back.
 func (p *Program) Unmap(keys change.Image, cells []Cell) (change.Image, error) {
