@@ -164,7 +164,7 @@ func (p *Program) Reads() []ReadPattern { return p.prog.Reads }
 func (p *Program) RulesOf(tests []access.Test) []access.Bound { return access.Rules(p.prog, tests) }
 
 // Finder returns where the program's rows answer the reads of a form, with their verdict. declared is
-// the one of Reads that serves them, or nil.
+// the entry of Reads that serves them, or nil.
 func (p *Program) Finder(q access.Query, declared *ReadPattern) *access.Finder {
 	return access.NewFinder(p.prog, q, declared)
 }

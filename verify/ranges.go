@@ -135,7 +135,7 @@ type Joined struct {
 	into  *collector
 }
 
-// Join begins to join findings. Tables and target are those of the ranges; the tables' Parts and
+// Join begins to join findings. Tables and target are the same as for the ranges; the tables' Parts and
 // Page are not used.
 func Join(o FullOptions, tables []Table, target Target) (*Joined, error) {
 	f := &full{o: o.withDefaults(), tables: tables, target: target, inRange: true}

@@ -63,8 +63,7 @@ Exit 4: there are mismatches.`,
 	return cmd
 }
 
-// shareOf returns the part of the requests that is counted: that of a flag, else that of the
-// configuration.
+// shareOf returns the part of the requests that is counted: the flag's, else the configuration's.
 func shareOf(flag string, cfg config.Shadow) (float64, error) {
 	share := cfg.Share
 	if flag != "" {

@@ -63,7 +63,7 @@ func (f *Finder) Sort() string {
 
 var errNoRule = errors.New("no rule of the read takes items with such a key")
 
-// Place returns where the rows of a read are. The tests are those of the query with their values. An
+// Place returns where the rows of a read are. The tests are the query's, with their values. An
 // error means that the mapping makes no key of them.
 func (f *Finder) Place(tests []Test) (Place, error) {
 	for _, s := range f.reach.spans {
