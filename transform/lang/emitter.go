@@ -151,4 +151,8 @@ func (r *reader) checkEmitter(e *Emitter, sources []string) {
 			r.Errorf(e.At, "option", optionHint(option, e.Kind), "`%s` has no meaning for `%s`", option, e.Kind)
 		}
 	}
+	if e.Mode.S == "versions" && e.TS.Set() {
+		r.Errorf(e.TS, "option", "leave it out: the elements have the times 1, 2, 3, …",
+			"`ts` has no meaning beside `mode: versions`")
+	}
 }

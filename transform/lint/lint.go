@@ -43,6 +43,7 @@ func (c *linter) lint() {
 	for _, r := range c.Program.Rules {
 		c.lintRule(r)
 		c.lintNames(r)
+		c.lintSilent(r)
 		for j, pl := range r.Plans {
 			c.lintRow(pl, j == 0)
 			c.lintPersonal(pl)
