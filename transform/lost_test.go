@@ -14,7 +14,10 @@ types: "t:types"
 families: {d: {max_versions: 1}, t: {max_versions: 1}}
 rules:
 - {name: part, match: {pk: "{p}", sk: "P#{s}"}, row: "p#{p}#{s}", cells: [{attrs: [a], to: "d:{attr}"}], ignore: [b]}
-- {name: whole, match: {pk: "{p}", sk: "W#{s}"}, row: "w#{p}#{s}", cells: [{attrs: all, except: [pk, sk], to: "d:{attr}"}]}`)
+- name: whole
+  match: {pk: "{p}", sk: "W#{s}"}
+  row: "w#{p}#{s}"
+  cells: [{attrs: all, except: [pk, sk], to: "d:{attr}"}]`)
 	for sk, want := range map[string]string{
 		"P#1": "rule part: attributes that it does not name are not written", "W#1": "", "x": "no rule",
 	} {

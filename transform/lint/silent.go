@@ -49,9 +49,9 @@ func (c *linter) lintVariables(pl *ir.Plan, named map[string]bool, at problem.Te
 		if name == "member" {
 			report, code = c.Problems.Errorf, "template"
 		}
-		report(at, code, "it belongs to the column of an entry whose source has it; if items have such an attribute, name it in "+
-			"match: {"+name+": {exists: true}}", "{%s} is read as an attribute of the item: neither rows nor this source have "+
-			"such a variable", name)
+		report(at, code, "it belongs to the column of an entry whose source has it; if items have such an attribute, "+
+			"name it in match: {"+name+": {exists: true}}",
+			"{%s} is read as an attribute of the item: neither rows nor this source have such a variable", name)
 	}
 }
 
@@ -67,13 +67,14 @@ func (c *linter) lintEntry(r *ir.Rule, e *ir.Emitter) {
 	switch e.Entry.Kind {
 	case "const":
 		if m := braces.FindStringSubmatch(e.Entry.Name.S); m != nil {
-			c.Problems.Warnf(e.Entry.Name, "attribute", "`attr:` copies an attribute; if the text is meant: acknowledged: [attribute]",
+			c.Problems.Warnf(e.Entry.Name, "attribute",
+				"`attr:` copies an attribute; if the text is meant: acknowledged: [attribute]",
 				"a constant is text as it stands: %s is not replaced", m[0])
 		}
 	case "attr":
 		if name := e.Entry.Name.S; captures(name) {
-			c.Problems.Warnf(e.Entry.Name, "attribute", "`attr` takes attributes of the item; if items have this one, say it in "+
-				"match: {"+name+": {exists: true}}", "%q is a capture of the rule, and no attribute", name)
+			c.Problems.Warnf(e.Entry.Name, "attribute", "`attr` takes attributes of the item; if items have this one, "+
+				"say it in match: {"+name+": {exists: true}}", "%q is a capture of the rule, and no attribute", name)
 		}
 	}
 	for _, list := range [][]problem.Text{e.Entry.Names, e.Entry.Except} {
