@@ -37,10 +37,31 @@ func newSpan(q *Query, pl *ir.Plan, b *Bound) *span {
 // tailOf returns what the text of the first piece that is not fixed shows.
 func (s *span) tailOf(p *tmpl.Piece) How {
 	how := s.how(p.Name)
-	if p.Salt || how == Begins && !p.Keeps() || how == Within && p.Order(s.number(p)) == tmpl.Unordered || how == Limited {
+	switch {
+	case p.Salt, how == Limited, how == Begins && !p.Keeps():
+		return ""
+	case how == Within && (p.Order(s.number(p)) == tmpl.Unordered || !s.leads(p.Name)):
 		return ""
 	}
 	return how
+}
+
+// leads reports whether the read fixes what stands before a capture in its attribute. Else bounds of
+// the attribute are none of the capture: "b#1" stands between "a#2" and "c#3".
+func (s *span) leads(name string) bool {
+	c, ok := s.capture(name)
+	if !ok {
+		return true
+	}
+	for _, o := range s.plan.Captures {
+		switch {
+		case o.Name == name:
+			return true
+		case o.Attr == c.Attr && s.how(o.Name) != Is:
+			return false
+		}
+	}
+	return true
 }
 
 // number reports whether a piece reads a number of DynamoDB.
