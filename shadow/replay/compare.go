@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -76,6 +76,11 @@ func (r *Replayer) compare(ctx context.Context, a *pattern.Asked, got *answered)
 		r.skip(a, NoKey)
 		return nil //nolint:nilerr // it is counted
 	}
+	x := &asked{Asked: a, table: t, finder: f, place: place}
+	if err := x.find(got.items); err != nil {
+		r.skip(a, Unreadable)
+		return nil //nolint:nilerr // it is counted
+	}
 	if place.Row {
 		place.End = place.Start + "\x00"
 	}
@@ -113,7 +118,7 @@ func (r *Replayer) compare(ctx context.Context, a *pattern.Asked, got *answered)
 			c.Micros.Add(took.Microseconds())
 		}
 	})
-	return r.judge(&asked{Asked: a, table: t, finder: f, items: got.items}, shown)
+	return r.judge(x, shown)
 }
 
 // asked is one read that was made in Bigtable.
@@ -121,7 +126,35 @@ type asked struct {
 	*pattern.Asked
 	table  *Table
 	finder *access.Finder
-	items  [][]byte
+	place  access.Place
+	items  []found
+}
+
+// found is an item of the answer.
+type found struct {
+	row  string        // by which the read finds it; "" if it has none
+	sort *change.Value // the first attribute that sorts the items of a partition; nil if it has none
+}
+
+// find notes by which rows the read finds the items of the answer.
+func (a *asked) find(items [][]byte) error {
+	for _, item := range items {
+		var d change.Decoder
+		image, err := d.Image(item)
+		if err != nil {
+			return fmt.Errorf("decode item: %w", err)
+		}
+		x := found{sort: image.Get(a.finder.Sort())}
+		x.row, _ = a.finder.RowOf(image)
+		a.items = append(a.items, x)
+	}
+	return nil
+}
+
+// outside reports whether the read does not return the row by which it finds an item.
+func (a *asked) outside(i int, x *verify.ShownItem) bool {
+	row := a.items[i].row
+	return len(x.Rows) == 0 || row != "" && !a.place.Holds(row)
 }
 
 // judge counts what the rows show, and has wait what needs a proof.
@@ -131,7 +164,7 @@ func (r *Replayer) judge(a *asked, shown *verify.Shown) error {
 		switch {
 		case x.Refused || x.All == 0: // the mapping does not take it, or leaves it out on purpose
 			r.differed(a, func(c *pattern.Replay) { c.Leave(Refused, 1) })
-		case len(x.Rows) == 0:
+		case a.outside(i, x):
 			if err := r.wrong(a, &x.Candidate, Outside); err != nil {
 				return err
 			}
@@ -237,28 +270,20 @@ func bytesOf(v *change.Value) []byte {
 // -1 if there is none, or the order was not promised. Items of an index with the same sort key have
 // no order.
 func (a *asked) disordered(shown *verify.Shown) int {
-	sort := a.finder.Sort()
-	if a.Pattern.Operation != "Query" || a.finder.Verdict.Grade != access.Served || a.finder.Row() || sort == "" {
+	f := a.finder
+	if a.Pattern.Operation != "Query" || f.Verdict.Grade != access.Served || f.Row() || f.Sort() == "" {
 		return -1
 	}
 	last := -1
-	for i := range shown.Items {
-		rows := shown.Items[i].Rows
-		if len(rows) == 0 {
+	for i := range a.items {
+		x := &a.items[i]
+		if x.row == "" || x.sort == nil || a.outside(i, &shown.Items[i]) {
 			continue
 		}
-		if last >= 0 && bytes.Compare(rows[0], shown.Items[last].Rows[0]) < 0 &&
-			!bytes.Equal(field(a.items[i], sort), field(a.items[last], sort)) {
+		if last >= 0 && x.row < a.items[last].row && compareKeys(x.sort, a.items[last].sort) != 0 {
 			return i
 		}
 		last = i
 	}
 	return -1
-}
-
-// field returns an attribute of an item, as JSON.
-func field(item []byte, name string) []byte {
-	var all map[string]json.RawMessage
-	_ = json.Unmarshal(item, &all) // it was decoded before
-	return all[name]
 }

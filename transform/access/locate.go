@@ -80,6 +80,27 @@ func (f *Finder) Place(tests []Test) (Place, error) {
 	return Place{}, errNoRule
 }
 
+// RowOf returns the key of the row by which the read finds an item; ok is false if no rule of the
+// read takes the item, or the item has no such row. An item may have others in the same place.
+func (f *Finder) RowOf(item change.Image) (key string, ok bool) {
+	x := f.program.NewEval()
+	x.Scope.Image = item
+	rule, err := f.program.RuleOf(x)
+	if err != nil {
+		return "", false
+	}
+	i := slices.IndexFunc(f.reach.spans, func(s *span) bool { return s.plan.Rule == rule })
+	if i < 0 {
+		return "", false
+	}
+	plan := f.reach.spans[i].plan
+	if has, err := ir.Matches(plan.Conditions, plan.When, item, x.Captures); err != nil || !has {
+		return "", false
+	}
+	row, err := plan.Row.Append(nil, &x.Scope)
+	return string(row), err == nil
+}
+
 // values are what one read shows of the items of a span.
 type values struct {
 	span  *span

@@ -380,9 +380,8 @@ func checkPlace(
 		return // a bound that rows cannot have, or values of which the verdict warns
 	}
 	for _, n := range wanted {
-		projected, _ := emit.Project(p, items[n])
-		if !slices.ContainsFunc(projected, func(r emit.Row) bool { return place.Holds(string(r.Key)) }) {
-			fail("no row of item %d is in %+v", n, place)
+		if row, ok := f.RowOf(items[n]); !ok || !place.Holds(row) {
+			fail("row %q of item %d is not in %+v", row, n, place)
 		}
 	}
 }
