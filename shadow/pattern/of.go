@@ -41,6 +41,7 @@ type Asked struct {
 	Of      Pattern // under which it is counted
 	Pattern Pattern // of this read alone: a batch counts its keys under one pattern
 	Tests   []access.Test
+	Named   string // of one of a batch: what the request calls its table, by name or ARN, as the answer does
 }
 
 // MarshalJSON implements json.Marshaler.

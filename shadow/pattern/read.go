@@ -66,10 +66,11 @@ func (c *call) oneOf(p *Pattern, n, key *wire.Node) Reason {
 	return ""
 }
 
-// count sets the pattern under which the reads from one on are counted.
-func (c *call) count(from int, p Pattern) {
+// count sets the pattern under which the reads from one on are counted, and what the request calls
+// their table.
+func (c *call) count(from int, p Pattern, named string) {
 	for i := range c.asked[from:] {
-		c.asked[from+i].Of = p
+		c.asked[from+i].Of, c.asked[from+i].Named = p, named
 	}
 }
 
@@ -95,7 +96,7 @@ func (c *call) batchGet(n *wire.Node) Reason {
 				return reason
 			}
 		}
-		c.count(from, p)
+		c.count(from, p, of.Name)
 		c.uses = append(c.uses, Use{Pattern: p, Keys: len(keys.Kids)})
 	}
 	return ""

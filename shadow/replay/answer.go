@@ -62,8 +62,8 @@ func one(item []byte) (a answered) {
 	return a
 }
 
-// batchOf returns the answers to the reads of a BatchGetItem: its items are in any order, and what it
-// leaves to a later request is no missing item.
+// batchOf returns the answers to the reads of a BatchGetItem: its items are in any order, under the
+// names by which the request calls their tables. What it leaves to a later request is no missing item.
 func (r *Replayer) batchOf(request *pattern.Request, text []byte) ([]answered, error) {
 	var a struct {
 		Responses       map[string][]json.RawMessage
@@ -72,34 +72,35 @@ func (r *Replayer) batchOf(request *pattern.Request, text []byte) ([]answered, e
 	if err := json.Unmarshal(text, &a); err != nil {
 		return nil, err
 	}
-	items := map[string]map[string][]byte{}
+	items := map[string]map[string][]byte{} // by the name of the table, and the key
 	out := make([]answered, len(request.Asked))
 	for i := range request.Asked {
-		p := &request.Asked[i].Pattern
-		t := r.tables[p.Table]
-		if t == nil || p.Projection {
+		x := &request.Asked[i]
+		t := r.tables[x.Pattern.Table]
+		if t == nil || x.Pattern.Projection {
 			continue // it is skipped
 		}
-		if items[t.Name] == nil {
-			items[t.Name] = map[string][]byte{}
-			for _, item := range a.Responses[t.Name] {
+		if items[x.Named] == nil {
+			items[x.Named] = map[string][]byte{}
+			for _, item := range a.Responses[x.Named] {
 				key, err := change.NewKeyReader(t.Schema).Of(nil, item)
 				if err != nil {
 					return nil, err
 				}
-				items[t.Name][string(key)] = item
+				items[x.Named][string(key)] = item
 			}
 		}
 		var keys change.Image
-		for _, x := range request.Asked[i].Tests {
-			keys = append(keys, change.Attr{Name: x.Attr, Value: x.Values[0]})
+		for _, test := range x.Tests {
+			keys = append(keys, change.Attr{Name: test.Attr, Value: test.Values[0]})
 		}
 		key, err := t.Schema.Canonical(nil, keys)
 		if err != nil {
 			return nil, err
 		}
-		out[i] = one(items[t.Name][string(key)])
-		_, out[i].left = a.UnprocessedKeys[t.Name]
+		out[i] = one(items[x.Named][string(key)])
+		_, some := a.UnprocessedKeys[x.Named]
+		out[i].left = some && len(out[i].items) == 0
 	}
 	return out, nil
 }
