@@ -24,7 +24,7 @@ const (
 )
 
 // replay replays the reads of a request.
-func (r *Replayer) replay(ctx context.Context, x *read) error {
+func (r *Replayer) replay(ctx context.Context, x *read) {
 	text, err := x.exchange.Answer.Text()
 	if err != nil {
 		why := Unreadable
@@ -32,19 +32,16 @@ func (r *Replayer) replay(ctx context.Context, x *read) error {
 			why = Large
 		}
 		r.skipAll(x.request, why)
-		return nil
+		return
 	}
 	answers, err := r.answersOf(&x.request, text)
 	if err != nil {
 		r.skipAll(x.request, Unreadable)
-		return nil //nolint:nilerr // it is counted
+		return
 	}
 	for i := range x.request.Asked {
-		if err := r.compare(ctx, &x.request.Asked[i], &answers[i]); err != nil {
-			return err
-		}
+		r.compare(ctx, &x.request.Asked[i], &answers[i])
 	}
-	return nil
 }
 
 // unfit returns why a read cannot be replayed; "" if it can.
@@ -65,21 +62,21 @@ func unfit(t *Table, f *access.Finder, p *pattern.Pattern, got *answered) patter
 }
 
 // compare makes one read in Bigtable, and compares its rows with the items of the answer.
-func (r *Replayer) compare(ctx context.Context, a *pattern.Asked, got *answered) error {
+func (r *Replayer) compare(ctx context.Context, a *pattern.Asked, got *answered) {
 	t, f := r.tables[a.Pattern.Table], r.finder(&a.Pattern)
 	if why := unfit(t, f, &a.Pattern, got); why != "" {
 		r.skip(a, why)
-		return nil
+		return
 	}
 	place, err := f.Place(a.Tests)
 	if err != nil {
 		r.skip(a, NoKey)
-		return nil //nolint:nilerr // it is counted
+		return
 	}
 	x := &asked{Asked: a, table: t, finder: f, place: place}
 	if err := x.find(got.items); err != nil {
 		r.skip(a, Unreadable)
-		return nil //nolint:nilerr // it is counted
+		return
 	}
 	if place.Row {
 		place.End = place.Start + "\x00"
@@ -101,7 +98,7 @@ func (r *Replayer) compare(ctx context.Context, a *pattern.Asked, got *answered)
 	switch {
 	case errors.Is(err, verify.ErrManyRows):
 		r.skip(a, Large)
-		return nil
+		return
 	case err != nil:
 		why := Ended
 		if ctx.Err() == nil {
@@ -109,7 +106,7 @@ func (r *Replayer) compare(ctx context.Context, a *pattern.Asked, got *answered)
 			why = Bigtable
 		}
 		r.skip(a, why)
-		return nil
+		return
 	}
 	r.o.Counts.Replay(&a.Of, func(c *pattern.Replay) {
 		c.Replayed++
@@ -118,7 +115,7 @@ func (r *Replayer) compare(ctx context.Context, a *pattern.Asked, got *answered)
 			c.Micros.Add(took.Microseconds())
 		}
 	})
-	return r.judge(x, shown)
+	r.judge(x, shown)
 }
 
 // asked is one read that was made in Bigtable.
@@ -158,16 +155,14 @@ func (a *asked) outside(i int, x *verify.ShownItem) bool {
 }
 
 // judge counts what the rows show, and has wait what needs a proof.
-func (r *Replayer) judge(a *asked, shown *verify.Shown) error {
+func (r *Replayer) judge(a *asked, shown *verify.Shown) {
 	for i := range shown.Items {
 		x := &shown.Items[i]
 		switch {
 		case x.Refused || x.All == 0: // the mapping does not take it, or leaves it out on purpose
 			r.differed(a, func(c *pattern.Replay) { c.Leave(Refused, 1) })
 		case a.outside(i, x):
-			if err := r.wrong(a, &x.Candidate, Outside); err != nil {
-				return err
-			}
+			r.wrong(a, &x.Candidate, Outside)
 		case !x.Equal:
 			r.wait(a, x.Candidate)
 		}
@@ -178,9 +173,8 @@ func (r *Replayer) judge(a *asked, shown *verify.Shown) error {
 		}
 	}
 	if i := a.disordered(shown); i >= 0 {
-		return r.wrong(a, &shown.Items[i].Candidate, Order)
+		r.wrong(a, &shown.Items[i].Candidate, Order)
 	}
-	return nil
 }
 
 func (r *Replayer) differed(a *asked, f func(*pattern.Replay)) {
@@ -191,12 +185,12 @@ func (r *Replayer) differed(a *asked, f func(*pattern.Replay)) {
 }
 
 // wrong counts a mismatch that no change can alter.
-func (r *Replayer) wrong(a *asked, x *verify.Candidate, kind string) error {
+func (r *Replayer) wrong(a *asked, x *verify.Candidate, kind string) {
 	if !a.table.Side.waiting.news(x) {
-		return nil
+		return
 	}
 	r.differed(a, func(c *pattern.Replay) { c.Wrongly(kind, 1) })
-	return r.o.Mismatch(Mismatch{
+	r.show(Mismatch{
 		Pattern: a.Of.Text(), Table: a.table.Name, Key: x.Key, Kinds: []string{kind}, Rows: x.Rows,
 	})
 }

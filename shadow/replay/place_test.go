@@ -501,9 +501,10 @@ func (w *place) row(key string) *verify.Row {
 	return out
 }
 
-// replay replays reads, and returns the mismatches and the counts.
-func (w *place) replay(reads []request) (found []replay.Mismatch, counts *pattern.Snapshot) {
-	w.t.Helper()
+// replayer returns a replayer of the reads of the place, with its reader and counts.
+func (w *place) replayer(
+	mismatch func(replay.Mismatch) error, warn func(string, ...any),
+) (*replay.Replayer, *pattern.Reader, *pattern.Collector) {
 	side := &replay.Side{
 		Settler: w.settler(), Looking: w.settler(),
 		Rows: func(start, end string) verify.Target { return &placedRows{w, start, end} },
@@ -522,19 +523,27 @@ func (w *place) replay(reads []request) (found []replay.Mismatch, counts *patter
 		tables = append(tables, replay.Table{Name: x.name, Number: x.number, Schema: x.schema, Partial: partial, Side: side})
 	}
 	reader, c := pattern.NewReader(known...), pattern.NewCollector()
-	r := replay.New(replay.Options{
-		Reader: reader, Counts: c, Tables: tables, Warn: w.t.Errorf,
-		Mismatch: func(m replay.Mismatch) error { found = append(found, m); return nil },
-	})
-	for _, q := range reads {
-		asked := reader.Of(q.operation, []byte(q.body))
+	return replay.New(replay.Options{Reader: reader, Counts: c, Tables: tables, Warn: warn, Mismatch: mismatch}), reader, c
+}
+
+// exchanged returns a read as the engine gets it.
+func (q *request) exchanged() *exchange.Exchange {
+	return &exchange.Exchange{
+		Status: 200, Answer: exchange.Body{Bytes: []byte(q.answer), Size: int64(len(q.answer))},
+	}
+}
+
+// replay replays reads, and returns the mismatches and the counts.
+func (w *place) replay(reads []request) (found []replay.Mismatch, counts *pattern.Snapshot) {
+	w.t.Helper()
+	r, reader, c := w.replayer(func(m replay.Mismatch) error { found = append(found, m); return nil }, w.t.Errorf)
+	for i := range reads {
+		asked := reader.Of(reads[i].operation, []byte(reads[i].body))
 		if asked.Skipped != "" {
-			w.t.Fatalf("%s: %s", q.body, asked.Skipped)
+			w.t.Fatalf("%s: %s", reads[i].body, asked.Skipped)
 		}
 		c.Add(asked, pattern.Answer{})
-		r.Offer(asked, &exchange.Exchange{
-			Status: 200, Answer: exchange.Body{Bytes: []byte(q.answer), Size: int64(len(q.answer))},
-		})
+		r.Offer(asked, reads[i].exchanged())
 	}
 	r.Close()
 	if err := r.Run(w.t.Context()); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -46,9 +47,10 @@ type Mismatch struct {
 
 // Options configure a Replayer. All are required.
 type Options struct {
-	Reader   *pattern.Reader
-	Counts   *pattern.Collector
-	Tables   []Table
+	Reader *pattern.Reader
+	Counts *pattern.Collector
+	Tables []Table
+	// Mismatch gets one mismatch at a time. One that it cannot keep is counted like the others.
 	Mismatch func(Mismatch) error
 	Warn     func(format string, args ...any) // of what has no key and no value
 }
@@ -56,9 +58,10 @@ type Options struct {
 // Limits of what waits.
 const (
 	workers     = 4
-	maxReads    = 256    // that wait for a worker
-	maxSettling = 10_000 // items of one target that wait for a decision
-	maxRows     = 10_000 // of one read
+	maxReads    = 256      // that wait for a worker
+	maxWaiting  = 64 << 20 // bytes of them, with those that are replayed
+	maxSettling = 10_000   // items of one target that wait for a decision
+	maxRows     = 10_000   // of one read
 )
 
 // The reasons for which a read is not replayed, or nothing is decided about an item.
@@ -85,9 +88,13 @@ type Replayer struct {
 	tables map[string]*Table
 	sides  []*Side
 	reads  chan read
+	held   atomic.Int64 // bytes of reads that wait or are replayed
 
 	mu      sync.Mutex
 	finders map[string]*access.Finder // by the ID of a pattern
+
+	showing sync.Mutex // held while a mismatch is shown
+	unshown bool       // the last one was not kept
 }
 
 // read is a request that waits for a worker.
@@ -121,18 +128,23 @@ func (r *Replayer) Offer(request pattern.Request, x *exchange.Exchange) {
 		r.skipAll(request, Failed)
 		return
 	}
-	select {
-	case r.reads <- read{request, x}:
-	default:
-		r.skipAll(request, Busy)
+	size := x.Memory()
+	if r.held.Add(size) <= maxWaiting {
+		select {
+		case r.reads <- read{request, x}:
+			return
+		default:
+		}
 	}
+	r.held.Add(-size)
+	r.skipAll(request, Busy)
 }
 
 // Close ends Run when all reads are replayed and their items are settled. Nothing is offered behind
 // it.
 func (r *Replayer) Close() { close(r.reads) }
 
-// Run replays until Close or the end of ctx, and returns nil, or the error of Options.Mismatch.
+// Run replays until Close, and returns nil. Behind the end of ctx reads are counted as not replayed.
 func (r *Replayer) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	var replayed sync.WaitGroup
@@ -140,7 +152,8 @@ func (r *Replayer) Run(ctx context.Context) error {
 		replayed.Add(1)
 		g.Go(func() error {
 			defer replayed.Done()
-			return r.work(ctx)
+			r.work(ctx)
+			return nil
 		})
 	}
 	done := make(chan struct{})
@@ -150,25 +163,34 @@ func (r *Replayer) Run(ctx context.Context) error {
 		return nil
 	})
 	for _, s := range r.sides {
-		g.Go(func() error { return r.settle(ctx, s, done) })
+		g.Go(func() error {
+			r.settle(ctx, s, done)
+			return nil
+		})
 	}
 	return g.Wait()
 }
 
-func (r *Replayer) work(ctx context.Context) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case x, more := <-r.reads:
-			if !more {
-				return nil
-			}
-			if err := r.replay(ctx, &x); err != nil {
-				return err
-			}
+func (r *Replayer) work(ctx context.Context) {
+	for x := range r.reads {
+		if ctx.Err() == nil {
+			r.replay(ctx, &x)
+		} else {
+			r.skipAll(x.request, Ended)
 		}
+		r.held.Add(-x.exchange.Memory())
 	}
+}
+
+// show shows a mismatch. The first one that is not kept is warned of.
+func (r *Replayer) show(m Mismatch) {
+	r.showing.Lock()
+	defer r.showing.Unlock()
+	err := r.o.Mismatch(m)
+	if err != nil && !r.unshown {
+		r.o.Warn("mismatches are counted, and not kept: %v", err)
+	}
+	r.unshown = err != nil
 }
 
 func (r *Replayer) skipAll(request pattern.Request, why pattern.Reason) {

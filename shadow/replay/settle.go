@@ -123,22 +123,19 @@ func (w *waiting) take(n int) (some []*waitingItem) {
 // atOnce is how many items share the wait for a proof.
 const atOnce = 1000
 
-// settle decides about the items of a target until ctx ends, or all are decided behind done.
-func (r *Replayer) settle(ctx context.Context, s *Side, done <-chan struct{}) error {
+// settle decides about the items of a target until all are decided behind done. Behind the end of ctx
+// they are left undecided.
+func (r *Replayer) settle(ctx context.Context, s *Side, done <-chan struct{}) {
 	for last := false; ; {
 		some := s.waiting.take(atOnce)
 		if len(some) > 0 {
-			if err := r.decide(ctx, s, some); err != nil {
-				return err
-			}
+			r.decide(ctx, s, some)
 			continue
 		}
 		if last {
-			return nil
+			return
 		}
 		select {
-		case <-ctx.Done():
-			last = true
 		case <-done:
 			last = true
 		case <-s.waiting.more:
@@ -153,7 +150,7 @@ const (
 )
 
 // decide decides about some items.
-func (r *Replayer) decide(ctx context.Context, s *Side, some []*waitingItem) error {
+func (r *Replayer) decide(ctx context.Context, s *Side, some []*waitingItem) {
 	candidates := make([]verify.Candidate, len(some))
 	for i, x := range some {
 		candidates[i] = x.Candidate
@@ -161,7 +158,8 @@ func (r *Replayer) decide(ctx context.Context, s *Side, some []*waitingItem) err
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		verdicts, err := s.Settler.Decide(ctx, candidates)
 		if err == nil {
-			return r.tell(s, some, verdicts)
+			r.tell(s, some, verdicts)
+			return
 		}
 		if ctx.Err() == nil {
 			r.o.Warn("items that differ are not settled: %v", err)
@@ -170,7 +168,7 @@ func (r *Replayer) decide(ctx context.Context, s *Side, some []*waitingItem) err
 			for _, x := range some {
 				r.each(x, func(c *pattern.Replay, n int64) { c.Leave(Ended, n) })
 			}
-			return nil
+			return
 		}
 	}
 }
@@ -183,7 +181,7 @@ func (r *Replayer) each(x *waitingItem, f func(c *pattern.Replay, reads int64)) 
 }
 
 // tell counts what was decided, and shows the mismatches.
-func (r *Replayer) tell(s *Side, some []*waitingItem, verdicts []verify.Verdict) error {
+func (r *Replayer) tell(s *Side, some []*waitingItem, verdicts []verify.Verdict) {
 	for i, x := range some {
 		v := &verdicts[i]
 		switch v.Status {
@@ -194,25 +192,21 @@ func (r *Replayer) tell(s *Side, some []*waitingItem, verdicts []verify.Verdict)
 		case verify.Unproven:
 			r.each(x, func(c *pattern.Replay, n int64) { c.Leave(Changing, n) })
 		default:
-			if err := r.mismatch(s, x, v); err != nil {
-				return err
-			}
+			r.mismatch(s, x, v)
 		}
 	}
-	return nil
 }
 
 // mismatch counts an item that differs, once for each read, and shows it unless it was shown lately.
-func (r *Replayer) mismatch(s *Side, x *waitingItem, v *verify.Verdict) error {
+func (r *Replayer) mismatch(s *Side, x *waitingItem, v *verify.Verdict) {
 	m := Mismatch{Pattern: x.first.Text(), Table: r.nameOf(s, x.Table), Key: x.Key, Rows: v.Rows}
 	for _, k := range v.Kinds {
 		m.Kinds = append(m.Kinds, string(k))
 	}
 	r.each(x, func(c *pattern.Replay, n int64) { c.Wrongly(m.Kinds[0], n) })
-	if !s.waiting.news(&x.Candidate) {
-		return nil
+	if s.waiting.news(&x.Candidate) {
+		r.show(m)
 	}
-	return r.o.Mismatch(m)
 }
 
 // nameOf returns the name of a table by its number.
