@@ -89,6 +89,11 @@ func (a *app) shadow(ctx context.Context, o shadowOptions) error {
 	case o.duration < 0:
 		return failure.Usagef("for example --for 24h", "read --for: %s is negative", o.duration)
 	}
+	_, closeFile, err := mismatchFile(o.mismatches) // else only the engine would find that it cannot be written
+	if err != nil {
+		return err
+	}
+	_ = closeFile()
 	defer a.LibraryLogs()()
 	in, err := a.openShadow(ctx, !o.only)
 	if err != nil {

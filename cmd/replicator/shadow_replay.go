@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/tailrace-cdc/replicator/audit/pair"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/shadow/replay"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/verify"
@@ -45,6 +48,9 @@ func (in *shadowInput) replayTables(ctx context.Context, a *app) (all []replay.T
 	return all, nil
 }
 
+// errEnough ends a read at its limit.
+var errEnough = errors.New("enough rows")
+
 // sideOf returns a target with its tables as reads are replayed. timed reads as the application will.
 func sideOf(p *pair.Pair, timed *bigtable.Client) *replay.Side {
 	settler, looking := p.Settler(), p.Settler()
@@ -52,7 +58,7 @@ func sideOf(p *pair.Pair, timed *bigtable.Client) *replay.Side {
 	target := verify.NewTarget(p.Sink(), p.Target, p.Programs()...)
 	return &replay.Side{
 		Settler: &settler, Looking: &looking, Rows: target.Range,
-		Read: func(ctx context.Context, start, end string, families []string) error {
+		Read: func(ctx context.Context, start, end string, families []string, limit int) error {
 			var views []bigtable.View
 			for _, v := range target.Views {
 				if len(families) == 0 {
@@ -62,7 +68,16 @@ func sideOf(p *pair.Pair, timed *bigtable.Client) *replay.Side {
 			for _, f := range families {
 				views = append(views, bigtable.View{Family: f, Versions: 1})
 			}
-			return timed.Rows(ctx, p.Target, start, end, views, func(*bigtable.Row) error { return nil })
+			err := timed.Rows(ctx, p.Target, start, end, views, func(*bigtable.Row) error {
+				if limit--; limit < 0 {
+					return errEnough
+				}
+				return nil
+			})
+			if errors.Is(err, errEnough) {
+				return nil
+			}
+			return err
 		},
 	}
 }
@@ -74,14 +89,50 @@ func mismatchFile(name string) (write func(replay.Mismatch) error, closeFile fun
 		return func(replay.Mismatch) error { return nil }, func() error { return nil }, nil
 	}
 	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, nil, fmt.Errorf("open file of mismatches: %w", err)
+	if err == nil {
+		err = ownAlone(f)
 	}
-	lines := json.NewEncoder(f)
-	return func(m replay.Mismatch) error {
-		if err := lines.Encode(m); err != nil {
-			return fmt.Errorf("write mismatch: %w", err)
-		}
-		return nil
-	}, f.Close, nil
+	if err != nil {
+		return nil, nil, failure.With(failure.Usage, "a file that can be written with --mismatches",
+			fmt.Errorf("open file of mismatches: %w", err))
+	}
+	return (&mismatchLines{to: f}).write, f.Close, nil
+}
+
+// ownAlone takes the permissions of others from a file that was there before. It closes the file if
+// it cannot.
+func ownAlone(f *os.File) error {
+	info, err := f.Stat()
+	if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
+		err = f.Chmod(0o600)
+	}
+	if err != nil {
+		_ = f.Close()
+	}
+	return err
+}
+
+// mismatchLines writes each mismatch as one line, with one call: two engines may append to a file.
+type mismatchLines struct {
+	to   io.Writer
+	torn bool // the last line has no end
+}
+
+func (l *mismatchLines) write(m replay.Mismatch) error {
+	line, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("write mismatch: %w", err)
+	}
+	line = append(line, '\n')
+	if l.torn {
+		line = append([]byte("\n"), line...)
+	}
+	n, err := l.to.Write(line)
+	if n > 0 {
+		l.torn = err != nil
+	}
+	if err != nil {
+		return fmt.Errorf("write mismatch: %w", err)
+	}
+	return nil
 }

@@ -90,7 +90,7 @@ func (r *Replayer) compare(ctx context.Context, a *pattern.Asked, got *answered)
 		Start: place.Start, End: place.End, Part: got.part, Limit: maxRows,
 		Rows: func(start, end string) (verify.Target, error) {
 			began := time.Now()
-			err := t.Side.Read(ctx, start, end, f.Verdict.Read.Families)
+			err := t.Side.Read(ctx, start, end, f.Verdict.Read.Families, maxRows)
 			took = time.Since(began)
 			return t.Side.Rows(start, end), err
 		},

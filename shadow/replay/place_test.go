@@ -508,7 +508,12 @@ func (w *place) replayer(
 	side := &replay.Side{
 		Settler: w.settler(), Looking: w.settler(),
 		Rows: func(start, end string) verify.Target { return &placedRows{w, start, end} },
-		Read: func(context.Context, string, string, []string) error { return nil },
+		Read: func(_ context.Context, _, _ string, _ []string, limit int) error {
+			if limit != 10_000 {
+				w.t.Errorf("a read of up to %d rows", limit)
+			}
+			return nil
+		},
 	}
 	var tables []replay.Table
 	var known []pattern.Table

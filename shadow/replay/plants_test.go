@@ -40,7 +40,7 @@ func newRig(t *testing.T, seed uint64) *rig {
 	side := &replay.Side{
 		Settler: w.Settler(), Looking: w.Settler(),
 		Rows: func(start, end string) verify.Target { return ranged{w, start, end} },
-		Read: func(context.Context, string, string, []string) error { return nil },
+		Read: func(context.Context, string, string, []string, int) error { return nil },
 	}
 	var known []pattern.Table
 	for i := range w.Tables {

@@ -30,8 +30,9 @@ type Side struct {
 	Looking *verify.Settler // compares rows with answers; several goroutines use it at once
 	// Rows returns the rows of a range, which is up to the end of the table where end is "".
 	Rows func(start, end string) verify.Target
-	// Read reads what an application would: the newest cells of some families. No families are all.
-	Read func(ctx context.Context, start, end string, families []string) error
+	// Read reads what an application would, up to a limit of rows: the newest cells of some families. No
+	// families are all.
+	Read func(ctx context.Context, start, end string, families []string, limit int) error
 
 	waiting *waiting
 }
