@@ -178,8 +178,8 @@ func Merge(reports []*Report) *Report {
 		passed.Total, passed.Taken = passed.Total+r.Passed.Total, passed.Taken+r.Passed.Taken
 		passed.Unsampled, passed.Dropped = passed.Unsampled+r.Passed.Unsampled, passed.Dropped+r.Passed.Dropped
 		for i := range r.Patterns {
-			if l := &r.Patterns[i]; verdicts[l.Text] == nil {
-				verdicts[l.Text] = l.Verdict
+			if l := &r.Patterns[i]; verdicts[l.Pattern.ID()] == nil {
+				verdicts[l.Pattern.ID()] = l.Verdict
 			}
 		}
 	}
@@ -193,7 +193,7 @@ func Merge(reports []*Report) *Report {
 		}
 	}
 	for i := range out.Patterns {
-		out.Patterns[i].Verdict = verdicts[out.Patterns[i].Text]
+		out.Patterns[i].Verdict = verdicts[out.Patterns[i].Pattern.ID()]
 	}
 	return out
 }

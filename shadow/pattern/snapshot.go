@@ -73,6 +73,22 @@ func (s *Snapshot) Merge(o *Snapshot) {
 	s.sort()
 }
 
+// ByText returns the counts with those of patterns that have the same text together. Such patterns
+// differ in captures of which one shows all and the other nothing.
+func (s *Snapshot) ByText() (out []Count) {
+	places := map[string]int{}
+	for i := range s.Patterns {
+		text := s.Patterns[i].Pattern.Text()
+		at, have := places[text]
+		if !have {
+			places[text], out = len(out), append(out, s.Patterns[i].clone())
+			continue
+		}
+		out[at].merge(&s.Patterns[i])
+	}
+	return out
+}
+
 // Share returns which part of the counted requests has the pattern at a place, from 0 to 1.
 func (s *Snapshot) Share(place int) float64 {
 	if s.Requests == 0 {
