@@ -184,9 +184,9 @@ func (r *Replayer) differed(a *asked, f func(*pattern.Replay)) {
 	})
 }
 
-// wrong counts a mismatch that no change can alter.
+// wrong counts a mismatch that no change can alter, once a minute for each pattern.
 func (r *Replayer) wrong(a *asked, x *verify.Candidate, kind string) {
-	if !a.table.Side.waiting.news(x) {
+	if !a.table.Side.waiting.news(x, kind, a.Of.ID()) {
 		return
 	}
 	r.differed(a, func(c *pattern.Replay) { c.Wrongly(kind, 1) })

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,13 +17,20 @@ import (
 type waiting struct {
 	mu    sync.Mutex
 	items map[itemKey]*waitingItem
-	told  map[itemKey]time.Time // when a mismatch was found: it is not settled again at each read
+	told  map[finding]time.Time // when a mismatch was shown: it is not shown again at each read
 	more  chan struct{}         // has a token while something may wait
 }
 
 type itemKey struct {
 	table int
 	key   string
+}
+
+// finding is what was found about an item.
+type finding struct {
+	itemKey
+	kinds   string
+	pattern string // of the read that shows it; "" for what is so whatever reads the item
 }
 
 // waitingItem is an item with how often it differed in the reads of each pattern.
@@ -52,36 +60,25 @@ func (x *waitingItem) add(of pattern.Pattern, rows [][]byte) {
 }
 
 func newWaiting() *waiting {
-	return &waiting{items: map[itemKey]*waitingItem{}, told: map[itemKey]time.Time{}, more: make(chan struct{}, 1)}
+	return &waiting{items: map[itemKey]*waitingItem{}, told: map[finding]time.Time{}, more: make(chan struct{}, 1)}
 }
 
-// tellAgain is when a mismatch is looked at again.
+// tellAgain is when a mismatch is shown again.
 const tellAgain = time.Minute
 
 // news reports whether a mismatch of an item is news, and notes it.
-func (w *waiting) news(x *verify.Candidate) bool {
+func (w *waiting) news(x *verify.Candidate, kinds, pattern string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	key := itemKey{x.Table, x.Key}
-	if w.isTold(key) {
+	key := finding{itemKey{x.Table, x.Key}, kinds, pattern}
+	if at, told := w.told[key]; told && time.Since(at) < tellAgain {
 		return false
 	}
-	w.tell(key)
-	return true
-}
-
-// isTold reports whether a mismatch of an item was found lately.
-func (w *waiting) isTold(key itemKey) bool {
-	at, told := w.told[key]
-	return told && time.Since(at) < tellAgain
-}
-
-// tell notes a mismatch.
-func (w *waiting) tell(key itemKey) {
 	if len(w.told) >= maxSettling {
-		clear(w.told) // some are found again
+		clear(w.told) // some are shown again
 	}
 	w.told[key] = time.Now()
+	return true
 }
 
 // add adds an item; ok is false if too many wait.
@@ -204,7 +201,7 @@ func (r *Replayer) mismatch(s *Side, x *waitingItem, v *verify.Verdict) {
 		m.Kinds = append(m.Kinds, string(k))
 	}
 	r.each(x, func(c *pattern.Replay, n int64) { c.Wrongly(m.Kinds[0], n) })
-	if s.waiting.news(&x.Candidate) {
+	if s.waiting.news(&x.Candidate, strings.Join(m.Kinds, " "), "") {
 		r.show(m)
 	}
 }
