@@ -38,9 +38,9 @@ func (in *shadowInput) replayTables(ctx context.Context, a *app) (all []replay.T
 		p.LimitReads(in.cfg.Shadow.SettleUnits)
 		side := sideOf(p, sink)
 		for i, t := range p.Tables {
-			x := replay.Table{Name: t.Source, Number: i, Schema: t.Info.Schema, Partial: map[string]bool{}, Side: side}
+			x := replay.Table{Name: t.Source, Number: i, Schema: t.Info.Schema, Whole: map[string]bool{}, Side: side}
 			for name, index := range t.Info.Indexes {
-				x.Partial[name] = index.Partial
+				x.Whole[name] = !index.Partial
 			}
 			all = append(all, x)
 		}

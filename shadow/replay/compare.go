@@ -53,7 +53,7 @@ func unfit(t *Table, f *access.Finder, p *pattern.Pattern, got *answered) patter
 		return NoRead
 	case !f.Finds():
 		return Declared
-	case p.Projection, p.Count, t.Partial[p.Index]:
+	case p.Projection, p.Count, p.Index != "" && !t.Whole[p.Index]: // or one that is not known
 		return Projection
 	case got.left:
 		return Busy

@@ -12,6 +12,7 @@ type index struct {
 	name, keys string // "a:S+b:N,c:S": the partition key, then the sort key
 	projection string // ALL where it is ""
 	local      bool
+	later      bool // it was made after the description of its table was read
 }
 
 const letters = "a b ab a# b#a a!b B \u00e9 c"

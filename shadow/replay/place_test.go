@@ -519,13 +519,16 @@ func (w *place) replayer(
 	var known []pattern.Table
 	for _, x := range w.tables {
 		p := pattern.Table{Name: x.name, Schema: x.schema, Program: x.program}
-		partial := map[string]bool{}
+		whole := map[string]bool{}
 		for i := range x.indexes {
+			if x.indexes[i].later {
+				continue
+			}
 			p.Indexes = append(p.Indexes, x.indexes[i].key())
-			partial[x.indexes[i].name] = x.indexes[i].projection != ""
+			whole[x.indexes[i].name] = x.indexes[i].projection == ""
 		}
 		known = append(known, p)
-		tables = append(tables, replay.Table{Name: x.name, Number: x.number, Schema: x.schema, Partial: partial, Side: side})
+		tables = append(tables, replay.Table{Name: x.name, Number: x.number, Schema: x.schema, Whole: whole, Side: side})
 	}
 	reader, c := pattern.NewReader(known...), pattern.NewCollector()
 	return replay.New(replay.Options{Reader: reader, Counts: c, Tables: tables, Warn: warn, Mismatch: mismatch}), reader, c

@@ -17,11 +17,11 @@ import (
 
 // Table is a source table whose reads are replayed.
 type Table struct {
-	Name    string
-	Number  int // among the tables of Side.Settler
-	Schema  change.KeySchema
-	Partial map[string]bool // the indexes that do not have all attributes of their items
-	Side    *Side
+	Name   string
+	Number int // among the tables of Side.Settler
+	Schema change.KeySchema
+	Whole  map[string]bool // the indexes that have all attributes of their items
+	Side   *Side
 }
 
 // Side is a target and its source tables.
