@@ -71,13 +71,15 @@ func propose(p *ir.Program, q *Query, rules []*ir.Rule) (rows []IndexRow, why st
 		name = "by_" + q.Key[0].Name
 	}
 	failed := func(x problem.Problem) bool { return x.Severity == problem.SeverityError }
-	for _, lead := range leads(p, name) {
-		var problems []problem.Problem
-		if rows, problems = tryIndex(p, q, rules, name, lead); rows != nil {
-			return rows, ""
-		}
-		if i := slices.IndexFunc(problems, failed); i >= 0 {
-			why = "no index row for it compiles: " + problems[i].What
+	for _, ends := range endsOf(p, q, rules) {
+		for _, lead := range leads(p, name) {
+			var problems []problem.Problem
+			if rows, problems = tryIndex(p, q, rules, name, lead, ends); rows != nil {
+				return rows, ""
+			}
+			if i := slices.IndexFunc(problems, failed); i >= 0 {
+				why = "no index row for it compiles: " + problems[i].What
+			}
 		}
 	}
 	if why == "" {
@@ -114,7 +116,9 @@ func leads(p *ir.Program, name string) (out []string) {
 
 // tryIndex adds an index row to rules of the mapping, compiles it and judges the read again. It
 // returns the rows if they serve the read, else the compiler's problems.
-func tryIndex(p *ir.Program, q *Query, rules []*ir.Rule, name, lead string) ([]IndexRow, []problem.Problem) {
+func tryIndex(
+	p *ir.Program, q *Query, rules []*ir.Rule, name, lead string, ends []string,
+) ([]IndexRow, []problem.Problem) {
 	m := *p.Table.Mapping
 	m.Rules = slices.Clone(m.Rules)
 	m.Families = slices.Clone(m.Families)
@@ -123,12 +127,12 @@ func tryIndex(p *ir.Program, q *Query, rules []*ir.Rule, name, lead string) ([]I
 		m.Families = append(m.Families, lang.Family{At: problem.Text{S: family}, MaxVersions: 1})
 	}
 	var rows []IndexRow
-	for _, r := range rules {
+	for at, r := range rules {
 		i := slices.IndexFunc(m.Rules, func(x lang.Rule) bool { return x.At.S == r.Name })
 		if i < 0 {
 			return nil, nil
 		}
-		row := IndexTemplate(lead, q.Key, separator(p, r), identity(p, q, rules, r))
+		row := IndexTemplate(lead, q.Key, separator(p, r), ends[at])
 		entry := IndexRow{Rule: r.Name, Entry: IndexEntry(name, row, family)}
 		if declare {
 			entry.Family = family + ": {max_versions: 1}"
@@ -151,21 +155,26 @@ func tryIndex(p *ir.Program, q *Query, rules []*ir.Rule, name, lead string) ([]I
 	return nil, nil
 }
 
-// identity returns what an index row ends with, to have one item: the main row of its rule or, so
-// that the rows of several rules are not taken for each other, the table's key.
-func identity(p *ir.Program, q *Query, rules []*ir.Rule, r *ir.Rule) string {
-	switch {
-	case q.Index == "":
-		return "" // the row has the whole key
-	case len(rules) == 1:
-		return r.Src.Row.S
-	}
+// endsOf returns what the index rows of each rule may end with, to have one item: of one rule its main
+// row; of several the table's key, which also sorts them as DynamoDB does, or else their main rows, which
+// a rule that takes what others leave does not share.
+func endsOf(p *ir.Program, q *Query, rules []*ir.Rule) [][]string {
+	var main, keys []string
 	s := p.Table.Schema
-	keys := []change.KeyAttr{s.Partition}
+	key := []change.KeyAttr{s.Partition}
 	if s.Sort != nil {
-		keys = append(keys, *s.Sort)
+		key = append(key, *s.Sort)
 	}
-	return IndexTemplate("", keys, separator(p, r), "")
+	for _, r := range rules {
+		main, keys = append(main, r.Src.Row.S), append(keys, IndexTemplate("", key, separator(p, r), ""))
+	}
+	switch {
+	case q.Index == "": // the row has the whole key
+		return [][]string{make([]string, len(rules))}
+	case len(rules) == 1:
+		return [][]string{main}
+	}
+	return [][]string{keys, main}
 }
 
 // rulesNamed returns the rules of another program with the same names.
