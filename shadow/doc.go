@@ -2,7 +2,7 @@
 // `replicator shadow`.
 //
 //	engine := shadow.NewEngine(pattern.NewReader(tables...), "engine.json")
-//	err := engine.Run(os.Stdin) // in the child process: exchanges in, counts into the file
+//	err := engine.Run(ctx, os.Stdin) // in the child process: exchanges in, counts into the file
 //	report := shadow.NewReport(reader, counts, passed)
 //	fmt.Println(report.Sentence())
 //
@@ -13,6 +13,7 @@
 // Files, from the top down:
 //
 //	report.go  what was seen, with the grade of each read: sentence, JSON
+//	words.go   its reasons and kinds in words
 //	page.go    the report as a page
 //	metrics.go the report as metrics
 //	engine.go  counts the exchanges of a pipe into a file

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 
 	"github.com/tailrace-cdc/replicator/shadow/pattern"
 	"github.com/tailrace-cdc/replicator/transform/access"
@@ -23,23 +24,28 @@ var page = template.Must(template.New("page").Parse(pageSource))
 // WritePage writes the report as a page without scripts. Like the report it has no key and no value.
 func (r *Report) WritePage(w io.Writer, version string) error {
 	totals, replayed := r.Totals()
-	p := pageOf{Sentence: r.Sentence(), Version: version, Began: at(r.Began), Ended: at(r.Ended), Replayed: replayed}
+	sentences := r.Sentences()
+	last := len(sentences) - 1 // the one that matters most
+	p := pageOf{Title: sentences[last], Sentences: sentences[:last], Version: version, Began: at(r.Began),
+		Ended: at(r.Ended)}
 	p.Verdict = "counted"
 	switch {
 	case totals.Mismatches > 0:
 		p.Verdict = "different"
+	case totals.Undecided > 0:
+		p.Verdict = "undecided"
 	case totals.Replayed > 0:
 		p.Verdict = "equal"
 	}
-	for _, c := range []struct {
-		name string
-		n    int64
-	}{
-		{"requests", r.Passed.Total}, {"counted", r.Counted}, {"dropped", r.Passed.Dropped},
-		{"reads replayed", totals.Replayed}, {"mismatches", totals.Mismatches}, {"settled", totals.Settled},
-		{"undecided", totals.Undecided},
-	} {
-		p.Counts = append(p.Counts, pageCount{c.name, humanize.Comma(c.n)})
+	count := func(name string, n int64) { p.Counts = append(p.Counts, pageCount{name, humanize.Comma(n)}) }
+	count("requests", r.Passed.Total)
+	count("counted", r.Counted)
+	count("dropped", r.Passed.Dropped)
+	if replayed {
+		count("reads replayed", totals.Replayed)
+		count("mismatches", totals.Mismatches)
+		count("settled", totals.Settled)
+		count("undecided", totals.Undecided)
 	}
 	for i := range r.Patterns {
 		p.Patterns = append(p.Patterns, r.line(i))
@@ -54,10 +60,10 @@ func at(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 MST") }
 
 // pageOf is what the template shows.
 type pageOf struct {
-	Verdict, Sentence, Version, Began, Ended string
-	Replayed                                 bool
-	Counts                                   []pageCount
-	Patterns                                 []pageLine
+	Verdict, Title, Version, Began, Ended string
+	Sentences                             []string
+	Counts                                []pageCount
+	Patterns                              []pageLine
 }
 
 // pageCount is a number with its name.
@@ -69,7 +75,7 @@ type pageLine struct {
 	Grade, Class   string
 	Requests       string
 	Share          string
-	Source, Target string // the two p99, in milliseconds
+	Source, Target string // the two p99, in milliseconds; empty where nothing was measured
 	Bars           []pageBars
 	Wrong, Skipped []pageCount
 }
@@ -83,8 +89,11 @@ type pageBars struct {
 // line returns one pattern as the page shows it.
 func (r *Report) line(i int) pageLine {
 	l := &r.Patterns[i]
-	out := pageLine{Line: l, Grade: "-", Requests: humanize.Comma(l.Requests), Share: fmt.Sprintf("%.1f %%", 100*l.Share),
-		Source: millis(l.Micros.P99), Target: "-"}
+	out := pageLine{Line: l, Grade: "not graded", Requests: english.Plural(int(l.Requests), "request", ""),
+		Share: fmt.Sprintf("%.1f %%", 100*l.Share)}
+	if l.Requests > l.Failed {
+		out.Source = millis(l.Micros.P99)
+	}
 	switch {
 	case l.Pattern.Kind == pattern.Write:
 		out.Grade = "write"
@@ -97,11 +106,12 @@ func (r *Report) line(i int) pageLine {
 		return out
 	}
 	for _, kind := range slices.Sorted(maps.Keys(l.Replay.Mismatches)) {
-		out.Wrong = append(out.Wrong, pageCount{kind, humanize.Comma(l.Replay.Mismatches[kind])})
+		out.Wrong = append(out.Wrong, pageCount{MismatchName(kind), humanize.Comma(l.Replay.Mismatches[kind])})
 		out.Class = "different"
 	}
 	for _, why := range slices.Sorted(maps.Keys(l.Replay.Skipped)) {
-		out.Skipped = append(out.Skipped, pageCount{why, humanize.Comma(l.Replay.Skipped[why])})
+		n := humanize.Comma(l.Replay.Skipped[why])
+		out.Skipped = append(out.Skipped, pageCount{WhyNotReplayed(pattern.Reason(why)), n})
 	}
 	if l.Replay.Reads > 0 {
 		out.Target = millis(l.Replay.Micros.P99)

@@ -172,14 +172,15 @@ func ParseReport(text []byte) (*Report, error) {
 // of them has.
 func Merge(reports []*Report) *Report {
 	counts, passed := pattern.NewCollector().Snapshot(), Passed{}
-	verdicts := map[string]*access.Verdict{}
+	verdicts := map[string]*access.Verdict{} // by the ID of the pattern
 	for _, r := range reports {
 		counts.Merge(r.Counts)
 		passed.Total, passed.Taken = passed.Total+r.Passed.Total, passed.Taken+r.Passed.Taken
 		passed.Unsampled, passed.Dropped = passed.Unsampled+r.Passed.Unsampled, passed.Dropped+r.Passed.Dropped
 		for i := range r.Patterns {
-			if l := &r.Patterns[i]; verdicts[l.Pattern.ID()] == nil {
-				verdicts[l.Pattern.ID()] = l.Verdict
+			l := &r.Patterns[i]
+			if id := l.Pattern.ID(); verdicts[id] == nil {
+				verdicts[id] = l.Verdict
 			}
 		}
 	}
@@ -214,27 +215,12 @@ func spreadOf(h *pattern.Histogram) Spread { return Spread{h.Quantile(0.5), h.Qu
 // grades are the grades in the order in which the sentence counts them.
 var grades = []access.Grade{access.Served, access.OrderDiffers, access.WiderRange, access.NoRead}
 
-// replayed returns what became of replayed reads in words.
-func (r *Report) replayed() string {
-	t, ok := r.Totals()
-	if !ok {
-		return ""
-	}
-	text := fmt.Sprintf(" %d of %s replayed: %s (%d settled, %d undecided).",
-		t.Replayed, english.Plural(int(t.Reads), "read", ""),
-		english.Plural(int(t.Mismatches), "mismatch", "mismatches"), t.Settled, t.Undecided)
-	if t.Replayed > 0 {
-		ms := func(h *pattern.Histogram) float64 { return float64(h.Quantile(0.99)) / 1000 }
-		text += fmt.Sprintf(" p99 %.1f ms on Bigtable, %.1f ms on DynamoDB, from this host.",
-			ms(&t.Bigtable), ms(&t.DynamoDB))
-	}
-	return text
-}
-
-// Sentence returns the report in words.
-func (r *Report) Sentence() string {
+// Sentences returns the report in words: what was counted, how the reads are served, and what was
+// replayed.
+func (r *Report) Sentences() []string {
+	passed := english.Plural(int(r.Passed.Total), "request", "")
 	if r.Counted == 0 {
-		return fmt.Sprintf("%s passed, and none was counted.", english.Plural(int(r.Passed.Total), "request", ""))
+		return []string{passed + " passed, and none was counted."}
 	}
 	reads, writes := 0, 0
 	graded, missing := map[access.Grade]int{}, 0.0
@@ -252,9 +238,9 @@ func (r *Report) Sentence() string {
 			reads++
 		}
 	}
-	text := fmt.Sprintf("%s passed, %d counted: %s and %s.", english.Plural(int(r.Passed.Total), "request", ""), r.Counted,
+	all := []string{fmt.Sprintf("%s passed, %d counted: %s and %s.", passed, r.Counted,
 		english.Plural(reads, "pattern of reads", "patterns of reads"),
-		english.Plural(writes, "form of writes", "forms of writes"))
+		english.Plural(writes, "form of writes", "forms of writes"))}
 	var parts []string
 	for _, g := range grades {
 		if graded[g] > 0 {
@@ -262,11 +248,29 @@ func (r *Report) Sentence() string {
 		}
 	}
 	if len(parts) > 0 {
-		text += " Of the reads " + strings.Join(parts, ", ") + "."
+		text := "Patterns of reads by grade: " + strings.Join(parts, ", ") + "."
+		if missing > 0 {
+			text += fmt.Sprintf(" %.1f %% of the requests have no read in Bigtable yet.", 100*missing)
+		}
+		all = append(all, text)
 	}
-	text += r.replayed()
-	if missing > 0 {
-		text += fmt.Sprintf(" %.1f %% of the requests have no read in Bigtable yet.", 100*missing)
+	if t, ok := r.Totals(); ok {
+		all = append(all, t.sentence())
+	}
+	return all
+}
+
+// sentence returns what became of the reads in words.
+func (t *Totals) sentence() string {
+	text := fmt.Sprintf("%d of %s replayed: %s, %s settled, %d undecided.", t.Replayed,
+		english.Plural(int(t.Reads), "read", ""), english.Plural(int(t.Mismatches), "mismatch", "mismatches"),
+		english.Plural(int(t.Settled), "item", ""), t.Undecided)
+	if t.Replayed > 0 {
+		text += fmt.Sprintf(" p99 %s on Bigtable, %s on DynamoDB, from this host.",
+			millis(t.Bigtable.Quantile(0.99)), millis(t.DynamoDB.Quantile(0.99)))
 	}
 	return text
 }
+
+// Sentence returns the report in one line of words.
+func (r *Report) Sentence() string { return strings.Join(r.Sentences(), " ") }

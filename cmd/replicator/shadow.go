@@ -119,17 +119,17 @@ func (a *app) shadow(ctx context.Context, o shadowOptions) error {
 	if err != nil {
 		return err
 	}
-	return a.printShadow(report)
+	return a.printShadow(report, o.mismatches)
 }
 
-// printShadow prints a report. Mismatches end the command with exit code 4.
-func (a *app) printShadow(report *shadow.Report) error {
+// printShadow prints a report. Mismatches, which a file may name, end the command with exit code 4.
+func (a *app) printShadow(report *shadow.Report, mismatches string) error {
 	var err error
 	if a.JSON {
 		err = a.PrintJSON(report)
 	} else {
 		a.Printed = true
-		err = render.Patterns(a.Out, report)
+		err = render.Patterns(a.Out, report, mismatches)
 	}
 	if totals, _ := report.Totals(); err == nil && totals.Mismatches > 0 {
 		return failure.Reported(failure.Different)

@@ -35,7 +35,7 @@ func (a *app) shadowReportCommand() *cobra.Command {
 					return err
 				}
 			}
-			return a.printShadow(report)
+			return a.printShadow(report, "")
 		}),
 	}
 	cmd.Flags().StringVar(&html, "html", "", "write the report to this file as a page")

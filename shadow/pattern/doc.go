@@ -6,7 +6,7 @@
 //	c.Add(r.Of("Query", body), pattern.Answer{Bytes: 4_200, Took: 3 * time.Millisecond})
 //	for _, count := range c.Snapshot().Patterns {
 //		fmt.Println(count.Requests, count.Pattern.Text()) // Query Orders pk = ? and begins_with(sk, ?), rule order
-//		fmt.Println(r.Grade(count.Pattern))               // served: prefix u#{user}#o# holds its rows
+//		fmt.Println(r.Grade(count.Pattern))               // served: prefix u#{user}#o#
 //	}
 //
 // A pattern has names of tables, indexes and attributes, operators and flags, and the rules of the

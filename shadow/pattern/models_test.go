@@ -47,7 +47,7 @@ func TestReadsOfModels(t *testing.T) {
 			p := one(t, r, m.name, short)
 			got.WriteString(short + "\n  " + p.Text() + "\n")
 			v := r.Grade(p)
-			got.WriteString("  " + string(v.Grade) + ": " + v.Why + "\n")
+			got.WriteString("  " + string(v.Grade) + strings.TrimSuffix(": "+v.Why, ": ") + "\n")
 			if v.Read != nil {
 				got.WriteString("  " + strings.TrimSpace(v.Read.How+" "+v.Read.Key+" "+strings.Join(v.Read.Families, ",")))
 				if v.Declared != "" {

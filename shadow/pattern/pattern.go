@@ -78,7 +78,7 @@ func (p *Pattern) Text() string {
 		sb.WriteString(" " + p.Condition())
 	}
 	if rule := p.Rule(); rule != "" {
-		sb.WriteString(", rule " + rule)
+		sb.WriteString(", " + rule)
 	}
 	for _, flag := range []struct {
 		set  bool
@@ -111,19 +111,21 @@ func (p *Pattern) Condition() string {
 	return strings.Join(parts, " and ")
 }
 
-// Rule returns the rules that may take the items: "order", "user or order", "?" where the key does
-// not decide, "none"; "" without a mapping. What the read shows of a capture, other than its value,
-// stands behind the rule: order ({id} begins_with).
+// Rule returns the rules that may take the items: "rule order", "rule user or order", "any rule" where
+// the key does not decide, "no rule"; "" without a mapping. What the read shows of a capture, other than
+// its value, stands behind the rule: rule order ({id} begins_with).
 func (p *Pattern) Rule() string {
 	switch {
 	case p.Any:
-		return "?"
+		return "any rule"
 	case p.None:
-		return "none"
+		return "no rule"
+	case len(p.Rules) == 0:
+		return ""
 	}
 	names := make([]string, len(p.Rules))
 	for i := range p.Rules {
 		names[i] = p.Rules[i].Text()
 	}
-	return strings.Join(names, " or ")
+	return "rule " + strings.Join(names, " or ")
 }

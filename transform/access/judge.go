@@ -194,8 +194,6 @@ func (q *Query) judge(p *ir.Program, spans []*span, at *place) (Verdict, *reach)
 		v.Grade = WiderRange
 	case len(f.order) > 0:
 		v.Grade = OrderDiffers
-	default:
-		reasons = []string{fmt.Sprintf("%s %s holds its rows", v.Read.How, v.Read.Key)}
 	}
 	v.Why = strings.Join(append(reasons, f.notes...), "; ")
 	return v, r

@@ -132,10 +132,11 @@ type IndexRow struct {
 	Family string `json:"family,omitempty"` // an entry for `families`, if the mapping lacks it
 }
 
-// Verdict is the answer of Judge. Why explains the grade in words.
+// Verdict is the answer of Judge. Why explains the grade in words; of a read that is served, it has
+// what that depends on, or nothing.
 type Verdict struct {
 	Grade    Grade      `json:"grade"`
-	Why      string     `json:"why"`
+	Why      string     `json:"why,omitempty"`
 	Read     *Read      `json:"read,omitempty"`
 	Declared string     `json:"declared,omitempty"` // the entry of `reads` that it is
 	Index    []IndexRow `json:"index,omitempty"`    // what would serve a read without one

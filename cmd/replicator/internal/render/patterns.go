@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -16,135 +17,173 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/access"
 )
 
-// Patterns writes the access patterns of a report: reads with their grades, writes, and what had no
-// pattern.
-func Patterns(w io.Writer, r *shadow.Report) error {
-	fmt.Fprintln(w, r.Sentence())
+// Patterns writes the access patterns of a report: reads with their grades, writes, the rows that serve
+// reads, why others are not served, what would serve them, and what to do next. mismatches is the file
+// that names these, if there is one.
+func Patterns(w io.Writer, r *shadow.Report, mismatches string) error {
+	for _, s := range r.Sentences() {
+		fmt.Fprintln(w, s)
+	}
 	if r.Passed.Unsampled+r.Passed.Dropped > 0 {
 		fmt.Fprintf(w, "%s outside of the share, %s dropped because the engine was busy, away or killed.\n",
 			humanize.Comma(r.Passed.Unsampled), humanize.Comma(r.Passed.Dropped))
 	}
+	if err := writePatterns(w, r); err != nil {
+		return err
+	}
+	if err := writeServed(w, r); err != nil {
+		return err
+	}
+	for i := range r.Patterns {
+		writeRest(w, &r.Patterns[i])
+	}
+	writeProposals(w, r)
+	for n, reason := range slices.Sorted(maps.Keys(r.Skipped)) {
+		if n == 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "%s without a pattern: %s.\n", humanize.Comma(r.Skipped[reason]),
+			shadow.WhyNoPattern(pattern.Reason(reason)))
+	}
+	writeNext(w, r, mismatches)
+	return nil
+}
+
+// writePatterns writes a table of all patterns.
+func writePatterns(w io.Writer, r *shadow.Report) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	replayed := "" // columns that a run without replays does not have
 	_, compared := r.Totals()
 	if compared {
-		replayed = "replayed\twrong\tBigtable p99\t"
+		replayed = "replayed\tmismatches\tBigtable p99\t"
 	}
 	head := "\nrequests\tshare\tp50\tp99\tbytes p99\t" + replayed + "grade\tpattern\n"
 	for i := range r.Patterns {
 		l := &r.Patterns[i]
-		grade := "-"
-		if l.Verdict != nil {
-			grade = string(l.Verdict.Grade)
-		}
-		if l.Pattern.Kind == pattern.Write {
-			grade = "write"
-		}
 		if compared {
 			replayed = replayedColumns(l.Replay)
 		}
-		fmt.Fprintf(t, "%s%s\t%.1f %%\t%.1f ms\t%.1f ms\t%s\t%s%s\t%s\n", head, humanize.Comma(l.Requests), 100*l.Share,
-			float64(l.Micros.P50)/1000, float64(l.Micros.P99)/1000, humanize.Comma(l.Bytes.P99), replayed, grade, l.Text)
+		measured := "-\t-\t-" // where no request was answered with 200
+		if l.Requests > l.Failed {
+			measured = fmt.Sprintf("%s\t%s\t%s", millis(l.Micros.P50), millis(l.Micros.P99), humanize.Comma(l.Bytes.P99))
+		}
+		fmt.Fprintf(t, "%s%s\t%.1f %%\t%s\t%s%s\t%s\n", head, humanize.Comma(l.Requests), 100*l.Share, measured, replayed,
+			gradeOf(l), l.Text)
 		head = ""
 	}
-	if err := t.Flush(); err != nil {
-		return err
+	return t.Flush()
+}
+
+func millis(micros int64) string { return fmt.Sprintf("%.1f ms", float64(micros)/1000) }
+
+// gradeOf returns the grade of a pattern in the table.
+func gradeOf(l *shadow.Line) string {
+	switch {
+	case l.Pattern.Kind == pattern.Write:
+		return "write"
+	case l.Verdict != nil:
+		return string(l.Verdict.Grade)
 	}
-	for i := range r.Patterns {
-		writeVerdict(w, &r.Patterns[i])
-		writeReplayed(w, &r.Patterns[i])
-	}
-	for _, reason := range slices.Sorted(maps.Keys(r.Skipped)) {
-		fmt.Fprintf(w, "%s without a pattern: %s.\n", humanize.Comma(r.Skipped[reason]), skippedWord(pattern.Reason(reason)))
-	}
-	return nil
+	return "-"
 }
 
 // replayedColumns returns how often a read was replayed, with how many mismatches, and its time.
 func replayedColumns(r *shadow.Replayed) string {
-	if r == nil {
+	if r == nil || r.Reads == 0 {
 		return "-\t-\t-\t"
 	}
-	return fmt.Sprintf("%s\t%s\t%.1f ms\t", humanize.Comma(r.Reads), humanize.Comma(r.Wrong()), float64(r.Micros.P99)/1000)
+	return fmt.Sprintf("%s\t%s\t%s\t", humanize.Comma(r.Reads), humanize.Comma(r.Wrong()), millis(r.Micros.P99))
 }
 
-// writeReplayed writes why reads were not replayed, and what the mismatches are.
-func writeReplayed(w io.Writer, l *shadow.Line) {
-	r := l.Replay
-	if r == nil {
-		return
-	}
-	for _, kind := range slices.Sorted(maps.Keys(r.Mismatches)) {
-		fmt.Fprintf(w, "  %s: %s\n", kind, humanize.Comma(r.Mismatches[kind]))
-	}
-	for _, why := range slices.Sorted(maps.Keys(r.Skipped)) {
-		fmt.Fprintf(w, "  %s not replayed: %s\n", humanize.Comma(r.Skipped[why]), notReplayed(pattern.Reason(why)))
-	}
-}
-
-// notReplayed returns why reads were not replayed.
-func notReplayed(why pattern.Reason) string {
-	words := map[pattern.Reason]string{
-		replay.Failed:     "DynamoDB refused them, or the connection was cut",
-		replay.Large:      "they return more than 1 MiB or 10,000 rows",
-		replay.Busy:       "too many others wait",
-		replay.NoMapping:  "the table is not replicated",
-		replay.NoRead:     "no rows serve them",
-		replay.Declared:   "only the author of `reads` can make their key",
-		replay.NoKey:      "the mapping makes no row key of their values",
-		replay.Projection: "they return a part of the attributes",
-		replay.Unreadable: "the answer cannot be read",
-		replay.Ended:      "the run ended first",
-		replay.Bigtable:   "Bigtable could not be read",
-	}
-	if text, ok := words[why]; ok {
-		return text
-	}
-	return string(why)
-}
-
-// writeVerdict writes why a read is not served, and what would serve it.
-func writeVerdict(w io.Writer, l *shadow.Line) {
-	v := l.Verdict
-	if v == nil {
-		return
-	}
-	fmt.Fprintf(w, "\n%s\n", l.Text)
-	if v.Read != nil {
-		fmt.Fprintf(w, "  %s: %s %s\n", v.Grade, v.Read.How, v.Read.Key)
-	} else {
-		fmt.Fprintf(w, "  %s\n", v.Grade)
-	}
-	if v.Why != "" {
-		fmt.Fprintf(w, "  why: %s\n", v.Why)
-	}
-	if v.Grade != access.NoRead {
-		return
-	}
-	for _, x := range v.Index {
-		fmt.Fprintf(w, "  rule %s would serve it with this entry of `index`:\n    %s\n", x.Rule,
-			strings.ReplaceAll(strings.TrimRight(x.Entry, "\n"), "\n", "\n    "))
-		if x.Family != "" {
-			fmt.Fprintf(w, "  and this one of `families`:\n    %s\n", x.Family)
+// writeServed writes the rows that serve reads.
+func writeServed(w io.Writer, r *shadow.Report) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	head := "\nThe rows of the reads that are served:\n"
+	for i := range r.Patterns {
+		l := &r.Patterns[i]
+		if v := l.Verdict; v != nil && v.Grade == access.Served && v.Read != nil {
+			fmt.Fprintf(t, "%s  %s\t%s\t%s\n", head, v.Read.How, v.Read.Key, l.Text)
+			head = ""
 		}
 	}
+	return t.Flush()
 }
 
-// skippedWord returns why a request has no pattern.
-func skippedWord(reason pattern.Reason) string {
-	switch reason {
-	case pattern.NotItems:
-		return "their operation reads and writes no items"
-	case pattern.BadJSON:
-		return "their body is no JSON object"
-	case pattern.BadTable:
-		return "they name no table"
-	case pattern.BadKey:
-		return "their key is not the table's"
-	case pattern.BadExpression:
-		return "their expression cannot be read"
-	case shadow.TooLarge:
-		return "their body is longer than 1 MiB, or cannot be unpacked"
+// writeRest writes what the table and the rows that serve reads do not show of a pattern.
+func writeRest(w io.Writer, l *shadow.Line) {
+	var lines []string
+	if v := l.Verdict; v != nil && v.Grade != access.Served {
+		if v.Read != nil {
+			lines = append(lines, fmt.Sprintf("%s: %s %s", v.Grade, v.Read.How, v.Read.Key))
+		} else {
+			lines = append(lines, string(v.Grade))
+		}
 	}
-	return string(reason)
+	if v := l.Verdict; v != nil && v.Why != "" {
+		lines = append(lines, strings.ReplaceAll(v.Why, "; ", "\n  "))
+	}
+	if r := l.Replay; r != nil {
+		for _, kind := range slices.Sorted(maps.Keys(r.Mismatches)) {
+			lines = append(lines, shadow.MismatchName(kind)+": "+humanize.Comma(r.Mismatches[kind]))
+		}
+		for _, why := range slices.Sorted(maps.Keys(r.Skipped)) {
+			if pattern.Reason(why) == replay.NoRead {
+				continue // the grade shows it
+			}
+			lines = append(lines, fmt.Sprintf("%s not replayed: %s", humanize.Comma(r.Skipped[why]),
+				shadow.WhyNotReplayed(pattern.Reason(why))))
+		}
+	}
+	if len(lines) > 0 {
+		fmt.Fprintf(w, "\n%s\n  %s\n", l.Text, strings.Join(lines, "\n  "))
+	}
+}
+
+// writeProposals writes the index rows that would serve reads, each once, by table and rule.
+func writeProposals(w io.Writer, r *shadow.Report) {
+	type place struct{ table, list string } // list: `families`, or `index` of a rule
+	entries := map[place][]string{}
+	add := func(table, list, entry string) {
+		at := place{table, list}
+		if entry = strings.TrimRight(entry, "\n"); entry != "" && !slices.Contains(entries[at], entry) {
+			entries[at] = append(entries[at], entry)
+		}
+	}
+	for i := range r.Patterns {
+		l := &r.Patterns[i]
+		if l.Verdict == nil || l.Verdict.Grade != access.NoRead {
+			continue
+		}
+		for _, x := range l.Verdict.Index {
+			add(l.Pattern.Table, "`index` of rule "+x.Rule, "- "+x.Entry)
+			add(l.Pattern.Table, "`families`", x.Family)
+		}
+	}
+	head := "\nThese entries of the mapping would serve reads that have no rows:\n"
+	for _, at := range slices.SortedFunc(maps.Keys(entries), func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.table, b.table), cmp.Compare(a.list, b.list))
+	}) {
+		fmt.Fprintf(w, "%s  table %s, %s:\n", head, at.table, at.list)
+		for _, entry := range entries[at] {
+			fmt.Fprintf(w, "    %s\n", strings.ReplaceAll(entry, "\n", "\n    "))
+		}
+		head = ""
+	}
+}
+
+// writeNext writes what to do next.
+func writeNext(w io.Writer, r *shadow.Report, mismatches string) {
+	proposed := slices.ContainsFunc(r.Patterns, func(l shadow.Line) bool {
+		return l.Verdict != nil && len(l.Verdict.Index) > 0
+	})
+	totals, _ := r.Totals()
+	switch {
+	case totals.Mismatches > 0 && mismatches != "":
+		fmt.Fprintf(w, "\nNext: `replicator explain --table TABLE --key KEY` for an item of %s, "+
+			"then `replicator repair --from %[1]s`.\n", mismatches)
+	case totals.Mismatches > 0:
+		fmt.Fprintln(w, "\nNext: `replicator shadow --mismatches FILE` names the items of mismatches.")
+	case proposed:
+		fmt.Fprintln(w, "\nNext: put these entries into the mapping, then `replicator check`, and run shadow again.")
+	}
 }
