@@ -1,7 +1,7 @@
 package test
 
 import (
-	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,7 +11,7 @@ import (
 
 	cloud "cloud.google.com/go/bigtable"
 
-	"github.com/tailrace-cdc/replicator/shadow/replay"
+	"github.com/tailrace-cdc/replicator/verify/report"
 )
 
 // TestShadowComparesReads: an application reads what it has just written, and no read is a false
@@ -50,18 +50,40 @@ func TestShadowComparesReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := map[string]string{}
-	for line := range strings.Lines(string(text)) {
-		var m replay.Mismatch
-		if err := json.Unmarshal([]byte(line), &m); err != nil {
+	for d, err := range report.Differences(strings.NewReader(string(text))) {
+		if err != nil {
 			t.Fatal(err)
 		}
-		found[m.Key] = strings.Join(m.Kinds, " ")
+		found[string(d.Key)] = fmt.Sprint(d.Kinds)
 	}
 	want := map[string]string{
-		`{"pk":{"S":"hats"},"sk":{"S":"fedora0"}}`: "value", `{"pk":{"S":"hats"},"sk":{"S":"fedora2"}}`: "missing_row",
+		`{"pk":{"S":"hats"},"sk":{"S":"fedora0"}}`: "[value]", `{"pk":{"S":"hats"},"sk":{"S":"fedora2"}}`: "[missing_row]",
 	}
 	if !maps.Equal(found, want) {
 		t.Errorf("%v in %d lines", found, len(slices.Collect(strings.Lines(string(text)))))
 	}
+	done := make(chan string, 1)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		done <- w.command("repair", "--from", "wrong.jsonl").out
+	}()
+	d.hastenUntil("the items are repaired", over)
+	if out := <-done; !strings.Contains(out, "2 items are equal now") {
+		t.Errorf("repair: %s", out)
+	}
+	d.stop()
+}
+
+// TestShadowRefusesBeforeItBegins what would only be a line in the log of the engine.
+func TestShadowRefusesBeforeItBegins(t *testing.T) {
+	w := newWorld(t, 887)
+	w.prepare("Orders")
+	d := w.run()
+	d.settle("Orders")
+	w.refused(3, "open file of mismatches", "shadow", "--listen", "127.0.0.1:0", "--mismatches", "none/wrong.jsonl")
+	w.refused(2, "no table Nope is replicated", "shadow", "--patterns", "--listen", "127.0.0.1:0", "--table", "Nope")
+	w.refused(2, "exclude each other", "shadow", "--sign", "--mirror")
+	w.refused(2, "FILE is missing", "shadow", "report")
 	d.stop()
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -80,30 +81,33 @@ func (a *app) shadow(ctx context.Context, o shadowOptions) error {
 	switch {
 	case err != nil:
 		return err
+	case o.sign && o.mirror:
+		return failure.Usagef("one of the two", "--sign and --mirror exclude each other")
 	case o.only && o.mismatches != "":
 		return failure.Usagef("leave out --patterns", "--patterns replays no reads, so it has no --mismatches")
 	case !o.only && o.mirror:
 		return failure.Usagef("`replicator shadow --patterns --mirror`", "a mirrored request has no answer to compare with")
-	case o.sign && o.mirror:
-		return failure.Usagef("one of the two", "--sign and --mirror exclude each other")
 	case o.duration < 0:
 		return failure.Usagef("for example --for 24h", "read --for: %s is negative", o.duration)
 	}
-	_, closeFile, err := mismatchFile(o.mismatches) // else only the engine would find that it cannot be written
-	if err != nil {
-		return err
-	}
-	_ = closeFile()
 	defer a.LibraryLogs()()
 	in, err := a.openShadow(ctx, !o.only)
 	if err != nil {
 		return err
 	}
 	defer in.close()
-	if !o.only { // the engine finds the same, and has nobody to whom it could say it
+	if err := in.has(o.tables); err != nil {
+		return err
+	}
+	if !o.only { // the engine meets the same errors, but only logs them
 		if _, err := in.replayTables(ctx, a); err != nil {
 			return err
 		}
+		_, closeFile, err := mismatchFile(o.mismatches, in.tables)
+		if err != nil {
+			return err
+		}
+		_ = closeFile()
 	}
 	if o.duration > 0 {
 		var cancel context.CancelFunc
@@ -120,6 +124,16 @@ func (a *app) shadow(ctx context.Context, o shadowOptions) error {
 		return err
 	}
 	return a.printShadow(report, o.mismatches)
+}
+
+// has returns an error if a table is not one of the configuration.
+func (in *shadowInput) has(tables []string) error {
+	for _, name := range tables {
+		if !slices.ContainsFunc(in.tables.Tables, func(t *catalog.Table) bool { return t.Source == name }) {
+			return failure.Usagef("name a table of the configuration", "read --table: no table %s is replicated", name)
+		}
+	}
+	return nil
 }
 
 // printShadow prints a report. Mismatches, which a file may name, end the command with exit code 4.

@@ -3,14 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"os"
 
 	"github.com/tailrace-cdc/replicator/audit/pair"
-	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/shadow/replay"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/verify"
@@ -80,59 +75,4 @@ func sideOf(p *pair.Pair, timed *bigtable.Client) *replay.Side {
 			return err
 		},
 	}
-}
-
-// mismatchFile appends mismatches to a file as lines of JSON; without a name they are only counted.
-// They have keys, so the file is the user's alone.
-func mismatchFile(name string) (write func(replay.Mismatch) error, closeFile func() error, err error) {
-	if name == "" {
-		return func(replay.Mismatch) error { return nil }, func() error { return nil }, nil
-	}
-	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err == nil {
-		err = ownAlone(f)
-	}
-	if err != nil {
-		return nil, nil, failure.With(failure.Usage, "a file that can be written with --mismatches",
-			fmt.Errorf("open file of mismatches: %w", err))
-	}
-	return (&mismatchLines{to: f}).write, f.Close, nil
-}
-
-// ownAlone takes the permissions of others from a file that was there before. It closes the file if
-// it cannot.
-func ownAlone(f *os.File) error {
-	info, err := f.Stat()
-	if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
-		err = f.Chmod(0o600)
-	}
-	if err != nil {
-		_ = f.Close()
-	}
-	return err
-}
-
-// mismatchLines writes each mismatch as one line, with one call: two engines may append to a file.
-type mismatchLines struct {
-	to   io.Writer
-	torn bool // the last line has no end
-}
-
-func (l *mismatchLines) write(m replay.Mismatch) error {
-	line, err := json.Marshal(m)
-	if err != nil {
-		return fmt.Errorf("write mismatch: %w", err)
-	}
-	line = append(line, '\n')
-	if l.torn {
-		line = append([]byte("\n"), line...)
-	}
-	n, err := l.to.Write(line)
-	if n > 0 {
-		l.torn = err != nil
-	}
-	if err != nil {
-		return fmt.Errorf("write mismatch: %w", err)
-	}
-	return nil
 }

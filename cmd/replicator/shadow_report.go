@@ -23,7 +23,7 @@ func (a *app) shadowReportCommand() *cobra.Command {
 		Use:   "report FILE...",
 		Short: "Print what several fronts have seen, together",
 		Long:  "report reads what `replicator shadow --json` has printed, once for each front, and prints it together.",
-		Args:  cobra.MinimumNArgs(1),
+		Args:  a.SomeArgs("FILE"),
 		RunE: a.Body(func(_ context.Context, files []string) error {
 			all, err := shadowReports(files)
 			if err != nil {
@@ -101,7 +101,7 @@ func (a *app) shadowEngineCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				write, closeFile, err := mismatchFile(mismatches)
+				write, closeFile, err := mismatchFile(mismatches, in.tables)
 				if err != nil {
 					return err
 				}

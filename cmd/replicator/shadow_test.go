@@ -11,10 +11,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tailrace-cdc/replicator/catalog"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/shadow/front"
 	"github.com/tailrace-cdc/replicator/shadow/replay"
+	"github.com/tailrace-cdc/replicator/verify/report"
 )
 
 // TestFrontReachesWhatTheSourceReaches: also where only the environment names it, and never AWS in
@@ -96,15 +98,15 @@ func TestLinesBehindATornOneAreWhole(t *testing.T) {
 	to := &tearing{}
 	l := &mismatchLines{to: to}
 	for i := range 5 {
-		if err := l.write(replay.Mismatch{Table: "Orders", Key: strconv.Itoa(i)}); (err != nil) != (i%2 == 1) {
+		if err := l.write(lineOf(&replay.Mismatch{Table: "Orders", Key: strconv.Itoa(i)}, "orders")); (err != nil) != (i%2 == 1) {
 			t.Errorf("line %d: %v", i, err)
 		}
 	}
 	var keys []string
 	for line := range strings.Lines(to.String()) {
-		var m replay.Mismatch
+		var m report.Difference
 		if json.Unmarshal([]byte(line), &m) == nil {
-			keys = append(keys, m.Key)
+			keys = append(keys, string(m.Key))
 		}
 	}
 	if !slices.Equal(keys, []string{"0", "2", "4"}) {
@@ -121,7 +123,7 @@ func TestFileOfMismatchesIsTheUsersAlone(t *testing.T) {
 	if err := os.Chmod(name, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	write, closeFile, err := mismatchFile(name)
+	write, closeFile, err := mismatchFile(name, &catalog.Catalog{})
 	if err == nil {
 		err = errors.Join(write(replay.Mismatch{Key: "k"}), closeFile())
 	}
@@ -130,8 +132,8 @@ func TestFileOfMismatchesIsTheUsersAlone(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 || strings.Count(string(text), "\n") != 2 {
 		t.Errorf("%v, %v: %s", err, info.Mode(), text)
 	}
-	_, _, err = mismatchFile(filepath.Join(name, "none"))
-	if class, _ := failure.Of(err); err == nil || class != failure.Usage {
+	_, _, err = mismatchFile(filepath.Join(name, "none"), &catalog.Catalog{})
+	if class, _ := failure.Of(err); err == nil || class != failure.Unready {
 		t.Errorf("a file that cannot be: %v", err)
 	}
 }
