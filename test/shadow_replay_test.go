@@ -2,11 +2,16 @@ package test
 
 import (
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	cloud "cloud.google.com/go/bigtable"
@@ -71,6 +76,51 @@ func TestShadowComparesReads(t *testing.T) {
 	d.hastenUntil("the items are repaired", over)
 	if out := <-done; !strings.Contains(out, "2 items are equal now") {
 		t.Errorf("repair: %s", out)
+	}
+	d.stop()
+}
+
+var adminAddress = regexp.MustCompile(`report so far is at (http://\S+)\.\n`)
+
+// get returns what a page shows.
+func get(t *testing.T, url string) string {
+	t.Helper()
+	reply, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	text, err := io.ReadAll(reply.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestSecondInterruptPrintsTheReport: an engine that settles for minutes is ended, and what it has counted is
+// printed.
+func TestSecondInterruptPrintsTheReport(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the engine is found through /proc")
+	}
+	long(t, "10 s")
+	w := newWorld(t, 886)
+	w.prepare("Orders")
+	d := w.run()
+	d.settle("Orders")
+	s := w.startShadow("--json", "--admin", "127.0.0.1:0")
+	s.use(1)
+	w.Until("what the engine has counted is stored", func() bool {
+		page := adminAddress.FindStringSubmatch(s.errs.String())
+		return page != nil && strings.Contains(get(t, page[1]+"/metrics"), `tailrace_shadow_requests_total{result="taken"} 2`)
+	})
+	_ = syscall.Kill(s.engine(), syscall.SIGSTOP) // as if it had much to settle
+	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	w.Until("the reason is shown", func() bool { return strings.Contains(s.errs.String(), "compared again behind") })
+	if r := s.end(); r.Counted != 2 {
+		t.Errorf("%+v", r.Passed)
 	}
 	d.stop()
 }

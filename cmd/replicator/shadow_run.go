@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,6 +33,9 @@ type shadowRun struct {
 	o   shadowOptions
 	src *source.Source
 	dir string // of the counts of the engines: each process has its own file
+
+	settling atomic.Bool // no more requests come
+	hastened atomic.Bool // the user has ended the settling
 }
 
 // How long a run waits when it ends: for exchanges that are open, and for the engine.
@@ -39,6 +43,9 @@ const (
 	shadowDrain = 5 * time.Second
 	shadowGrace = 3 * time.Second
 )
+
+// settlingShown is how long a user waits for the report before the reason is printed.
+const settlingShown = time.Second
 
 // run passes requests on until ctx ends, and returns what was seen.
 func (s *shadowRun) run(ctx context.Context, in *shadowInput) (*shadow.Report, error) {
@@ -86,6 +93,10 @@ func (s *shadowRun) run(ctx context.Context, in *shadowInput) (*shadow.Report, e
 	counting, end := context.WithCancel(context.WithoutCancel(ctx))
 	// An engine that is frozen would hold the front at its last exchange.
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(shadowDrain+time.Second, end) })()
+	defer s.onSecondSignal(func() {
+		end()
+		engine.Kill()
+	})()
 	var g errgroup.Group
 	g.Go(func() error { return engine.Run(counting) })
 	if page != nil {
@@ -94,14 +105,32 @@ func (s *shadowRun) run(ctx context.Context, in *shadowInput) (*shadow.Report, e
 	}
 	<-engine.Begun() // else the first exchanges would be lost
 	err = f.Run(ctx)
+	s.settling.Store(true)
 	end() // behind the last exchange
 	if !s.o.only {
-		fmt.Fprintln(s.a.Errs, "What differs is settled, for two minutes at most. Ctrl-C again ends this at once.")
+		defer time.AfterFunc(settlingShown, func() {
+			fmt.Fprintln(s.a.Errs, "Items that differed are compared again behind a proof that Bigtable has every change, "+
+				"for two minutes at most. Ctrl-C ends this, and leaves them undecided.")
+		}).Stop()
 	}
 	if err := errors.Join(err, g.Wait()); err != nil {
 		return nil, err
 	}
 	return seen.report()
+}
+
+// onSecondSignal has a signal end the settling at once. The report is printed all the same; only a third
+// signal ends the process without it.
+func (s *shadowRun) onSecondSignal(end func()) (undo func()) {
+	return s.a.Signals.Note(func(_ string, again bool) {
+		if again || s.settling.Load() { // where --for has ended, the first signal is the second end
+			s.hastened.Store(true)
+			end()
+		}
+		if again {
+			select {} // else the process would end when this returns
+		}
+	})
 }
 
 // seenSoFar is what a run has seen until now.
@@ -173,8 +202,12 @@ func (s *shadowRun) engine() (*child.Child, error) {
 	log := s.a.Logger(zapcore.WarnLevel).Named("shadow").Sugar()
 	return child.New(child.Options{
 		Path: self, Args: args, Grace: s.grace(),
-		Line:   func(line string) { log.Warnf("engine: %s", line) },
-		Exited: func(err error) { log.Warnf("the engine has ended: %v", err) },
+		Line: func(line string) { log.Warnf("engine: %s", line) },
+		Exited: func(err error) {
+			if !s.hastened.Load() {
+				log.Warnf("the engine has ended: %v", err)
+			}
+		},
 	}), nil
 }
 
@@ -229,13 +262,13 @@ func reachedAt(listening string) (addr string, away bool) {
 func (s *shadowRun) announce(name, addr string) string {
 	switch {
 	case s.o.mirror:
-		return fmt.Sprintf("Copies of requests are taken at http://%s. Ctrl-C ends it, and prints the patterns.\n", addr)
+		return fmt.Sprintf("Copies of requests are taken at http://%s. Ctrl-C ends it, and prints the report.\n", addr)
 	case s.o.sign:
 		return fmt.Sprintf(`The front signs and passes requests on. Start the application with this:
 
   export AWS_ENDPOINT_URL_DYNAMODB=http://%s
 
-Ctrl-C ends it, and prints the patterns.
+Ctrl-C ends it, and prints the report.
 `, addr)
 	}
 	return fmt.Sprintf(`The front passes requests on. Start the application with these:
@@ -243,7 +276,7 @@ Ctrl-C ends it, and prints the patterns.
   export AWS_ENDPOINT_URL_DYNAMODB=http://%s
   export HTTP_PROXY=http://%s NO_PROXY=169.254.169.254,169.254.170.2
 
-Ctrl-C ends it, and prints the patterns.
+Ctrl-C ends it, and prints the report.
 `, name, addr)
 }
 

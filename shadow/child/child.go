@@ -58,6 +58,7 @@ type Child struct {
 
 	mu   sync.Mutex
 	pipe *os.File // to the process; nil: none runs
+	kill func()   // ends the process that was started last
 }
 
 // New returns a child, which Run starts.
@@ -71,7 +72,7 @@ func New(o Options) *Child {
 	if o.Exited == nil {
 		o.Exited = func(error) {}
 	}
-	return &Child{o: o, begun: make(chan struct{})}
+	return &Child{o: o, begun: make(chan struct{}), kill: func() {}}
 }
 
 // Counts returns what the child was given until now.
@@ -111,6 +112,14 @@ func (c *Child) closePipe(pipe *os.File) {
 	if c.pipe == pipe {
 		c.pipe = nil
 	}
+}
+
+// Kill ends the process at once. Run starts it again unless its context has ended.
+func (c *Child) Kill() {
+	c.mu.Lock()
+	kill := c.kill
+	c.mu.Unlock()
+	kill()
 }
 
 // Run runs the process, and starts it again when it ends, until ctx ends. Then it closes the pipe
@@ -164,7 +173,7 @@ func (c *Child) runOnce(ctx context.Context) error {
 	}
 	c.starts.Add(1)
 	c.mu.Lock()
-	c.pipe = pipe
+	c.pipe, c.kill = pipe, kill
 	c.mu.Unlock()
 	c.begin.Do(func() { close(c.begun) })
 	stop := context.AfterFunc(ctx, func() {

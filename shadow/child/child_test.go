@@ -203,6 +203,17 @@ func TestFrozenChild(t *testing.T) {
 	}
 }
 
+// TestKilledChild: Kill ends a child that has long to end.
+func TestKilledChild(t *testing.T) {
+	r := start(t, "hangs", Options{Grace: time.Hour, Pause: time.Millisecond})
+	until(t, func() bool { return r.printed("begun") })
+	r.Kill()
+	until(t, func() bool { return r.Counts().Starts == 2 })
+	r.end()
+	r.Kill()
+	r.ended(t)
+}
+
 // TestFloodIsBounded: of what a child prints a bounded part is read.
 func TestFloodIsBounded(t *testing.T) {
 	var printed atomic.Int64
