@@ -125,7 +125,7 @@ func TestFileOfMismatchesIsTheUsersAlone(t *testing.T) {
 	}
 	write, closeFile, err := mismatchFile(name, &catalog.Catalog{})
 	if err == nil {
-		err = errors.Join(write(replay.Mismatch{Key: "k"}), closeFile())
+		err = errors.Join(write(replay.Mismatch{Key: `"k"`}), closeFile())
 	}
 	info, _ := os.Stat(name)
 	text, _ := os.ReadFile(name)
