@@ -24,6 +24,7 @@ import (
 	"github.com/tailrace-cdc/replicator/shadow/child"
 	"github.com/tailrace-cdc/replicator/shadow/front"
 	"github.com/tailrace-cdc/replicator/shadow/pattern"
+	"github.com/tailrace-cdc/replicator/shadow/replay"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -116,7 +117,7 @@ func (s *shadowRun) run(ctx context.Context, in *shadowInput) (*shadow.Report, e
 	if err := errors.Join(err, g.Wait()); err != nil {
 		return nil, err
 	}
-	return seen.report()
+	return seen.last()
 }
 
 // onSecondSignal has a signal end the settling at once. The report is printed all the same; only a third
@@ -144,11 +145,26 @@ type seenSoFar struct {
 // report returns the report of what was seen. What the engine has not stored counts as dropped: it
 // came while no engine ran, or with one that died; while the run lasts, it came in the last second.
 func (s *seenSoFar) report() (*shadow.Report, error) {
+	return s.reportOf(func(*pattern.Snapshot) {})
+}
+
+// last returns the report behind the end of the last engine: what none has replayed or settled by then
+// stays so.
+func (s *seenSoFar) last() (*shadow.Report, error) {
+	return s.reportOf(func(counts *pattern.Snapshot) {
+		if !s.run.o.only {
+			counts.GiveUp(replay.Ended)
+		}
+	})
+}
+
+func (s *seenSoFar) reportOf(change func(*pattern.Snapshot)) (*shadow.Report, error) {
 	c := s.front.Counts() // before the engine's, which only grow
 	counts, err := shadow.CountsOf(s.run.dir)
 	if err != nil {
 		return nil, err
 	}
+	change(counts)
 	lost := max(c.Taken-counts.Requests, 0)
 	report := shadow.NewReport(s.reader, counts, shadow.Passed{
 		Total: c.Passed, Taken: c.Taken - lost, Unsampled: c.Unsampled, Dropped: c.Dropped + lost,

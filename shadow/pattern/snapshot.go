@@ -73,6 +73,26 @@ func (s *Snapshot) Merge(o *Snapshot) {
 	s.sort()
 }
 
+// GiveUp counts, with a reason, the reads and items that were still to be replayed and settled: those
+// of instances that were killed.
+func (s *Snapshot) GiveUp(why Reason) {
+	for i := range s.Patterns {
+		c := &s.Patterns[i]
+		if c.Pattern.Kind != Read {
+			continue // the keys of others are not all those of reads
+		}
+		if c.Replay == nil {
+			c.Replay = &Replay{}
+		}
+		if n := c.Keys - c.Replay.Replayed - c.Replay.Left(); n > 0 {
+			c.Replay.Skip(why, n)
+		}
+		if n := c.Replay.Waiting(); n > 0 {
+			c.Replay.Leave(why, n)
+		}
+	}
+}
+
 // ByText returns the counts with those of patterns that have the same text together. Such patterns
 // differ in captures of which one shows all and the other nothing.
 func (s *Snapshot) ByText() (out []Count) {
