@@ -10,8 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -212,40 +210,6 @@ func inject(t *testing.T, w *world, r fault.Rule) {
 	t.Helper()
 	if err := w.Faults.Inject(r); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// TestOtherSDKs runs boto3 and the AWS CLI through both fronts, where they are.
-func TestOtherSDKs(t *testing.T) {
-	w := newWorld(t)
-	for mode, title := range map[front.Mode]string{front.Keep: "keep", front.Sign: "sign"} {
-		t.Run("boto3 "+title, func(t *testing.T) {
-			if err := exec.Command("python3", "-c", "import boto3").Run(); err != nil {
-				t.Skip("no boto3 on this machine")
-			}
-			inject(t, w, fault.Rule{Effect: fault.Cut, Operation: "Query", Times: 1})
-			cmd := exec.Command("python3", "testdata/session.py")
-			cmd.Env = append(os.Environ(), w.environment(mode)...)
-			out, err := cmd.CombinedOutput()
-			if err != nil || !strings.HasSuffix(strings.TrimSpace(string(out)), "ok") {
-				t.Errorf("%v\n%s", err, out)
-			}
-		})
-		t.Run("aws "+title, func(t *testing.T) {
-			if testing.Short() {
-				t.Skip("long: starts the AWS CLI; make test runs it")
-			}
-			if _, err := exec.LookPath("aws"); err != nil {
-				t.Skip("no aws on this machine")
-			}
-			cmd := exec.Command("aws", "dynamodb", "get-item", "--table-name", "Orders", "--key",
-				`{"pk":{"S":"a"},"sk":{"S":"b"}}`, "--output", "text", "--query", "Item.n.N")
-			cmd.Env = append(append(os.Environ(), w.environment(mode)...), "HOME="+t.TempDir(),
-				"PYENV_VERSION="+os.Getenv("PYENV_VERSION"))
-			if out, err := cmd.CombinedOutput(); err != nil || string(out) != "1\n" {
-				t.Errorf("%v\n%s", err, out)
-			}
-		})
 	}
 }
 
