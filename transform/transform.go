@@ -72,7 +72,9 @@ type (
 	Wipes      = emit.Wipes
 	Owned      = emit.Owned
 	Entry      = emit.Entry
-	Refusal    = tmpl.Refusal // the mapping does not take an item, and why: the change becomes a dead letter
+
+	NamedColumn = emit.NamedColumn
+	Refusal     = tmpl.Refusal // the mapping does not take an item, and why: the change becomes a dead letter
 )
 
 // The classes of archival events.
@@ -155,6 +157,9 @@ func (p *Program) SealsKeys() bool { return p.prog.SealsKeys }
 
 // Families returns the families that the target table needs, without the replicator's own two.
 func (p *Program) Families() []Family { return slices.Clone(p.prog.Families) }
+
+// NamedColumns returns the columns of all rows that have fixed names, in order.
+func (p *Program) NamedColumns() []NamedColumn { return emit.NamedColumns(p.prog) }
 
 // Reads lists the access patterns that the mapping documents.
 func (p *Program) Reads() []ReadPattern { return p.prog.Reads }

@@ -19,6 +19,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 	"github.com/tailrace-cdc/replicator/source"
+	"github.com/tailrace-cdc/replicator/transform"
 	"github.com/tailrace-cdc/replicator/transform/describe"
 )
 
@@ -39,11 +40,13 @@ func (a *app) schemaCommand() *cobra.Command {
 		Use:   "schema",
 		Short: "Print, compare or make the Bigtable tables, families and GC rules",
 		Long: `schema prints which tables, column families and garbage collection rules the mappings need: as commands of cbt,
-as JSON, as a module of Terraform, or as a data dictionary in markdown: entities, keys, columns, encodings, access
-patterns. --diff compares them with the instance and exits 4 if something is missing or different. --apply makes and
+as JSON, as a module of Terraform, as external tables of BigQuery by target, or as a data dictionary in markdown:
+entities, keys, columns, encodings, access patterns. --diff compares them with the instance and exits 4 if something is missing or different. --apply makes and
 changes what --diff finds; it never drops anything. In a replicated instance Bigtable refuses GC rules that keep cells
 longer, because clusters may have collected different ones; --force ignores that. Materialized views are only printed:
 creating them is left to the administrator.
+
+Where the configuration declares the keys of all tables (keys: [pk:S, sk:S]), printing needs no connection.
 
 With --splits a new table is split when it is made, so that a backfill is spread over several nodes. The split keys
 come from mapping a sample of the source. They are prefixes of row keys, and are printed.`,
@@ -51,7 +54,7 @@ come from mapping a sample of the source. They are prefixes of row keys, and are
 		RunE: a.Body(func(ctx context.Context, _ []string) error { return a.schema(ctx, o) }),
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.format, "format", "cbt", "cbt, json, terraform or markdown")
+	f.StringVar(&o.format, "format", "cbt", "cbt, json, terraform, bigquery or markdown")
 	f.BoolVar(&o.diff, "diff", false, "compare with the instance; exit 4 if it differs")
 	f.BoolVar(&o.apply, "apply", false, "make what is missing")
 	f.BoolVar(&o.force, "force", false,
@@ -67,8 +70,8 @@ come from mapping a sample of the source. They are prefixes of row keys, and are
 
 // schema compiles the mappings, and prints, compares or makes what they need.
 func (a *app) schema(ctx context.Context, o schemaOptions) error {
-	if !slices.Contains([]string{"cbt", "json", "terraform", "markdown"}, o.format) {
-		return failure.Usagef("cbt, json, terraform or markdown", "unknown format %q", o.format)
+	if !slices.Contains([]string{"cbt", "json", "terraform", "bigquery", "markdown"}, o.format) {
+		return failure.Usagef("cbt, json, terraform, bigquery or markdown", "unknown format %q", o.format)
 	}
 	if o.force && !o.apply {
 		return failure.Usagef("schema --apply --force", "--force belongs to --apply")
@@ -79,9 +82,11 @@ func (a *app) schema(ctx context.Context, o schemaOptions) error {
 	}
 	clients := a.Clients(cfg)
 	defer clients.Close()
-	src, err := clients.Source(ctx)
-	if err != nil {
-		return err
+	var src *source.Source
+	if o.splits || o.showData || !catalog.KeysDeclared(cfg) {
+		if src, err = clients.Source(ctx); err != nil {
+			return err
+		}
 	}
 	tables, err := a.CatalogFor(ctx, cfg, src, "")
 	if err != nil {
@@ -159,6 +164,8 @@ func (a *app) printTables(cfg *config.Config, tables *catalog.Catalog, format st
 	switch format {
 	case "json":
 		return a.PrintJSON(map[string]any{"schema": schema, "tables": want, "views": views})
+	case "bigquery":
+		return a.PrintJSON(externalTables(cfg, tables))
 	case "terraform":
 		a.Print("%s", tableschema.Terraform(cfg.Bigtable.Project, cfg.Bigtable.Instance, want))
 		comment = "# "
@@ -173,6 +180,22 @@ func (a *app) printTables(cfg *config.Config, tables *catalog.Catalog, format st
 		a.Print("%s", comment+strings.ReplaceAll(command, "\n", "\n"+comment))
 	}
 	return nil
+}
+
+// externalTables returns the targets as external tables of BigQuery.
+func externalTables(cfg *config.Config, tables *catalog.Catalog) map[string]describe.External {
+	programs := map[string][]*transform.Program{}
+	for _, t := range tables.Tables {
+		programs[t.Target] = append(programs[t.Target], t.Program)
+	}
+	all := map[string]describe.External{}
+	for target, of := range programs {
+		if target != "" { // only archived
+			uri := describe.BigtableURI(cfg.Bigtable.Project, cfg.Bigtable.Instance, target)
+			all[target] = describe.BigQuery(uri, of...)
+		}
+	}
+	return all
 }
 
 // dictionaryItems is how many items of a table the data dictionary shows as rows.

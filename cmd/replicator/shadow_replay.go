@@ -11,10 +11,10 @@ import (
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
-// replayTables returns the tables whose reads are replayed, with both sides of each. A replicator must
+// replayTables returns the tables of the reads that are replayed, with both sides of each. A replicator must
 // run: what differs is settled behind a proof that Bigtable has every change.
 func (in *shadowInput) replayTables(ctx context.Context, a *app) (all []replay.Table, err error) {
-	timed := *in.cfg // whose clients read as the application will
+	timed := *in.cfg // its clients read as the application will
 	timed.Bigtable.AppProfile = cmp.Or(in.cfg.Shadow.AppProfile, in.cfg.Bigtable.AppProfile)
 	timed.Bigtable.CopyProfile = timed.Bigtable.AppProfile // with which rows are read
 	in.timed = a.Clients(&timed)

@@ -98,7 +98,8 @@ func TestLinesBehindATornOneAreWhole(t *testing.T) {
 	to := &tearing{}
 	l := &mismatchLines{to: to}
 	for i := range 5 {
-		if err := l.write(lineOf(&replay.Mismatch{Table: "Orders", Key: strconv.Itoa(i)}, "orders")); (err != nil) != (i%2 == 1) {
+		err := l.write(lineOf(&replay.Mismatch{Table: "Orders", Key: strconv.Itoa(i)}, "orders"))
+		if (err != nil) != (i%2 == 1) {
 			t.Errorf("line %d: %v", i, err)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
-// Table is a source table whose reads are replayed.
+// Table is a source table of which reads are replayed.
 type Table struct {
 	Name   string
 	Number int // among the tables of Side.Settler
