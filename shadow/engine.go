@@ -20,7 +20,7 @@ import (
 	"github.com/tailrace-cdc/replicator/shadow/replay"
 )
 
-// TooLarge is why a request has no pattern whose body is longer than an exchange holds.
+// TooLarge is why a request has no pattern: its body is longer than an exchange holds.
 const TooLarge pattern.Reason = "large"
 
 // storePeriod is how often the counts are stored: an engine that is killed loses those since.
@@ -55,7 +55,7 @@ func (e *Engine) Replay(
 // waits for what idle shards have shown.
 const SettleTime = 2 * time.Minute
 
-// Run counts the exchanges whose frames come from a pipe, until it ends, and settles what is open.
+// Run counts the exchanges that come from a pipe, until it ends, and settles what is open.
 func (e *Engine) Run(ctx context.Context, pipe io.Reader) error {
 	if e.replayer == nil {
 		return e.count(pipe)

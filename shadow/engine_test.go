@@ -77,8 +77,7 @@ func TestEngineCountsWhatThePipeHolds(t *testing.T) {
 	}
 }
 
-// TestReportsMerge: those of two fronts are the report of both, with the verdicts, also behind
-// JSON.
+// TestReportsMerge: the reports of two fronts become one report, with the verdicts, also behind JSON.
 func TestReportsMerge(t *testing.T) {
 	one := func(n int) *Report {
 		c := pattern.NewCollector()
@@ -107,7 +106,7 @@ func TestReportsMerge(t *testing.T) {
 	if got := all.Sentence(); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if all.Keep([]string{"Users"}); len(all.Patterns) != 0 {
+	if all.OnlyTables([]string{"Users"}); len(all.Patterns) != 0 {
 		t.Errorf("patterns of another table: %+v", all.Patterns)
 	}
 }
@@ -151,7 +150,7 @@ func TestTablesThatAreLeftOutStayOut(t *testing.T) {
 		c.Add(pattern.Of("Query", []byte(strings.Replace(query, "Orders", table, 1))), pattern.Answer{})
 	}
 	r := NewReport(pattern.NewReader(), c.Snapshot(), Passed{Total: 3, Taken: 3})
-	r.Keep([]string{"Users"})
+	r.OnlyTables([]string{"Users"})
 	all := Merge([]*Report{r, r})
 	if len(all.Patterns) != 1 || all.Patterns[0].Pattern.Table != "Users" || all.Counted != 6 ||
 		all.Patterns[0].Share != 2.0/6 {

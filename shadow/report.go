@@ -199,9 +199,9 @@ func Merge(reports []*Report) *Report {
 	return out
 }
 
-// Keep leaves out the patterns of all other tables than these, also where the report is merged;
-// none: nothing is left out.
-func (r *Report) Keep(tables []string) {
+// OnlyTables leaves out the patterns of all other tables, also where the report is merged; without
+// tables nothing is left out.
+func (r *Report) OnlyTables(tables []string) {
 	if len(tables) == 0 {
 		return
 	}

@@ -20,13 +20,13 @@ import (
 
 // shadowOptions are the flags of shadow.
 type shadowOptions struct {
-	listen             string
-	sign, mirror, only bool
-	share              string
-	tables             []string
-	duration           time.Duration
-	mismatches         string
-	admin              string
+	listen                 string
+	sign, mirror, patterns bool
+	share                  string
+	tables                 []string
+	duration               time.Duration
+	mismatches             string
+	admin                  string
 }
 
 // shadowCommand returns the command `replicator shadow`.
@@ -39,12 +39,15 @@ func (a *app) shadowCommand() *cobra.Command {
 counts the access patterns: operation, index, key condition, flags, without keys and values. Each read gets a grade:
 served, order differs, wider range, or no read, with the index row that would serve it.
 
-  replicator shadow &
+  replicator shadow
   AWS_ENDPOINT_URL_DYNAMODB=http://dynamodb.REGION.amazonaws.com HTTP_PROXY=http://127.0.0.1:8001 your-application
 
 Reads that have rows are made in Bigtable too, and compared. What differs waits until a proof that Bigtable has every
 change, so a running replicator is needed; then it is a mismatch or not. --patterns leaves this out: it needs no
-Bigtable. shadow writes nothing in either cloud. It ends at Ctrl-C, and prints what it has seen.
+Bigtable. shadow writes nothing in either cloud.
+
+At Ctrl-C it settles what differs, for two minutes at most, and prints what it has seen. A second Ctrl-C ends the
+settling.
 
 Exit 4: there are mismatches.`,
 		Args: a.NoArgs(),
@@ -54,10 +57,10 @@ Exit 4: there are mismatches.`,
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8001", "address of the front")
 	f.BoolVar(&o.sign, "sign", false, "take requests for the front's own address, and sign them with its credentials")
 	f.BoolVar(&o.mirror, "mirror", false, "take copies of requests, and answer 204: nothing stands in the path")
-	f.BoolVar(&o.only, "patterns", false, "count access patterns and grade the reads, without Bigtable")
+	f.BoolVar(&o.patterns, "patterns", false, "count access patterns and grade the reads, without Bigtable")
 	f.StringVar(&o.share, "share", "", "part of the requests that is counted, such as 1% (default: shadow.share, 100%)")
 	f.StringArrayVar(&o.tables, "table", nil, "report on this table alone; may be repeated")
-	f.StringVar(&o.mismatches, "mismatches", "", "append mismatches to this file, with their keys")
+	f.StringVar(&o.mismatches, "mismatches", "", "append mismatches to this file, with their keys; repair --from reads it")
 	f.StringVar(&o.admin, "admin", "", "address of a page with the report so far, and of metrics, such as 127.0.0.1:8002")
 	f.DurationVar(&o.duration, "for", 0, "end after this time (default: at Ctrl-C)")
 	cmd.AddCommand(a.shadowReportCommand(), a.shadowEngineCommand())
@@ -83,15 +86,15 @@ func (a *app) shadow(ctx context.Context, o shadowOptions) error {
 		return err
 	case o.sign && o.mirror:
 		return failure.Usagef("one of the two", "--sign and --mirror exclude each other")
-	case o.only && o.mismatches != "":
+	case o.patterns && o.mismatches != "":
 		return failure.Usagef("leave out --patterns", "--patterns replays no reads, so it has no --mismatches")
-	case !o.only && o.mirror:
+	case !o.patterns && o.mirror:
 		return failure.Usagef("`replicator shadow --patterns --mirror`", "a mirrored request has no answer to compare with")
 	case o.duration < 0:
 		return failure.Usagef("for example --for 24h", "read --for: %s is negative", o.duration)
 	}
 	defer a.LibraryLogs()()
-	in, err := a.openShadow(ctx, !o.only)
+	in, err := a.openShadow(ctx, !o.patterns)
 	if err != nil {
 		return err
 	}
@@ -99,7 +102,7 @@ func (a *app) shadow(ctx context.Context, o shadowOptions) error {
 	if err := in.has(o.tables); err != nil {
 		return err
 	}
-	if !o.only { // the engine meets the same errors, but only logs them
+	if !o.patterns { // the engine meets the same errors, but only logs them
 		if _, err := in.replayTables(ctx, a); err != nil {
 			return err
 		}

@@ -61,7 +61,7 @@ func (s *shadowRun) run(ctx context.Context, in *shadowInput) (*shadow.Report, e
 	known := services(s.src.Reached(ctx))
 	options := front.Options{
 		Listen: s.o.listen, Services: known, Tap: engine.Take, Share: share, Sign: s.src.Signer(),
-		Drain: shadowDrain, Answers: !s.o.only, Memory: int64(in.cfg.Shadow.Memory),
+		Drain: shadowDrain, Answers: !s.o.patterns, Memory: int64(in.cfg.Shadow.Memory),
 	}
 	switch {
 	case s.o.sign:
@@ -73,7 +73,7 @@ func (s *shadowRun) run(ctx context.Context, in *shadowInput) (*shadow.Report, e
 	if err != nil {
 		return nil, err
 	}
-	other := listens(ctx, s.o.listen)
+	shared := listens(ctx, s.o.listen)
 	f, err := front.New(ctx, options)
 	if err != nil {
 		if page != nil {
@@ -81,12 +81,12 @@ func (s *shadowRun) run(ctx context.Context, in *shadowInput) (*shadow.Report, e
 		}
 		return nil, explainFront(err)
 	}
-	at, away := reachedAt(f.Addr())
+	at, remote := reachedAt(f.Addr())
 	fmt.Fprint(s.a.Errs, s.announce(known[0].Host, at))
-	if other {
+	if shared {
 		fmt.Fprintln(s.a.Errs, "Another front listens on this address too: until it ends, each gets a part of the requests.")
 	}
-	if away {
+	if remote {
 		fmt.Fprintln(s.a.Errs, "The way to this address is plain HTTP: who can read it reads keys and items. "+
 			"Keep it within the machine.")
 	}
@@ -108,7 +108,7 @@ func (s *shadowRun) run(ctx context.Context, in *shadowInput) (*shadow.Report, e
 	err = f.Run(ctx)
 	s.settling.Store(true)
 	end() // behind the last exchange
-	if !s.o.only {
+	if !s.o.patterns {
 		defer time.AfterFunc(settlingShown, func() {
 			fmt.Fprintln(s.a.Errs, "Items that differed are compared again behind a proof that Bigtable has every change, "+
 				"for two minutes at most. Ctrl-C ends this, and leaves them undecided.")
@@ -120,8 +120,8 @@ func (s *shadowRun) run(ctx context.Context, in *shadowInput) (*shadow.Report, e
 	return seen.last()
 }
 
-// onSecondSignal has a signal end the settling at once. The report is printed all the same; only a third
-// signal ends the process without it.
+// onSecondSignal has a signal end the settling at once. The report is printed all the same; only a
+// third signal ends the process without it.
 func (s *shadowRun) onSecondSignal(end func()) (undo func()) {
 	return s.a.Signals.Note(func(_ string, again bool) {
 		if again || s.settling.Load() { // where --for has ended, the first signal is the second end
@@ -152,7 +152,7 @@ func (s *seenSoFar) report() (*shadow.Report, error) {
 // stays so.
 func (s *seenSoFar) last() (*shadow.Report, error) {
 	return s.reportOf(func(counts *pattern.Snapshot) {
-		if !s.run.o.only {
+		if !s.run.o.patterns {
 			counts.GiveUp(replay.Ended)
 		}
 	})
@@ -170,7 +170,7 @@ func (s *seenSoFar) reportOf(change func(*pattern.Snapshot)) (*shadow.Report, er
 		Total: c.Passed, Taken: c.Taken - lost, Unsampled: c.Unsampled, Dropped: c.Dropped + lost,
 	})
 	report.Began, report.Ended = s.began, time.Now().UTC().Truncate(time.Second)
-	report.Keep(s.run.o.tables)
+	report.OnlyTables(s.run.o.tables)
 	return report, nil
 }
 
@@ -209,7 +209,7 @@ func (s *shadowRun) engine() (*child.Child, error) {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
 	args := []string{"shadow", "engine", "--counts", s.dir, "--front", strconv.Itoa(os.Getpid())}
-	if !s.o.only {
+	if !s.o.patterns {
 		args = append(args, "--replay", "--mismatches", s.o.mismatches)
 	}
 	if s.a.ConfigPath != "" {
@@ -229,14 +229,14 @@ func (s *shadowRun) engine() (*child.Child, error) {
 
 // grace returns how long the engine has to end: one that replays settles what is open.
 func (s *shadowRun) grace() time.Duration {
-	if s.o.only {
+	if s.o.patterns {
 		return shadowGrace
 	}
 	return shadowGrace + shadow.SettleTime
 }
 
-// services returns the names by which applications reach DynamoDB, and where it is: by the first
-// one, or by that of the endpoint that the front itself uses.
+// services returns the names by which applications reach DynamoDB, and where it is: the first name, or
+// the host of the endpoint that the front itself uses.
 func services(name, endpoint string) []front.Service {
 	_, given, ok := strings.Cut(endpoint, "://")
 	if !ok {
@@ -263,7 +263,7 @@ func listens(ctx context.Context, addr string) bool {
 
 // reachedAt returns the address by which clients reach a front that listens on one, and whether
 // they may be on other machines.
-func reachedAt(listening string) (addr string, away bool) {
+func reachedAt(listening string) (addr string, remote bool) {
 	at, err := netip.ParseAddrPort(listening)
 	if err != nil {
 		return listening, true

@@ -1,12 +1,12 @@
 // Package child runs the engine of a shadow run as a process of its own, gives it exchanges, and
 // starts it again when it dies. Whatever the engine does costs exchanges, and nothing else.
 //
-//	c := child.New(child.Options{Path: self, Args: []string{"shadow", "engine"}, Line: log, Exited: warn})
+//	c := child.New(child.Options{Path: self, Args: []string{"shadow", "engine"}, Line: log})
 //	// front.Options{Tap: c.Take}, and in a goroutine of its own:
 //	err := c.Run(ctx) // until ctx ends and the process has ended
 //
-// The process reads frames of package exchange from its input, and must end at the end of them. The
-// input also ends when this process is killed.
+// The process reads frames of package exchange from its input, and must end with it. The input also
+// ends when this process is killed.
 package child
 
 import (
@@ -28,7 +28,7 @@ type Options struct {
 	Args []string
 	Env  []string // nil: that of this process
 
-	Line   func(line string) // gets each line that the process writes to its standard error; nil: they are lost
+	Line   func(line string) // receives each line of the process's standard error; nil: they are lost
 	Output func(line string) // the same of its standard output
 	// Exited is called when the process has ended by itself or with an error, or cannot be started. nil:
 	// it is not called.

@@ -1,5 +1,5 @@
 // Package exchange is one request of an application with its answer, as the front of a shadow run
-// passes it on, and its form on a pipe between two processes.
+// passes it on. Frames carry it over a pipe between two processes.
 //
 //	pipe.Write(exchange.Append(nil, x)) // one frame, in one process
 //	r := exchange.NewReader(pipe)       // in the other

@@ -12,8 +12,8 @@
 //
 // The front copies bytes. Each connection of a client has one connection to the service. Of a
 // request only its first line and the fields for a proxy change (or, with Sign, its signature), and
-// of an answer nothing. It decompresses nothing, tries nothing again, and where the service ends or
-// resets a connection, the connection of the client ends or is reset behind the same byte.
+// of an answer nothing. It decompresses nothing and tries nothing again. Where the service ends or
+// resets a connection, the client's connection ends or is reset behind the same byte.
 //
 // Goroutines: each connection has one that reads the client (conn.go) and one that reads the
 // service (link.go), and Run has one for Tap. An exchange never waits for Tap: exchanges that do

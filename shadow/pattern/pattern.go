@@ -111,9 +111,9 @@ func (p *Pattern) Condition() string {
 	return strings.Join(parts, " and ")
 }
 
-// Rule returns the rules that may take the items: "rule order", "rule user or order", "any rule" where
-// the key does not decide, "no rule"; "" without a mapping. What the read shows of a capture, other than
-// its value, stands behind the rule: rule order ({id} begins_with).
+// Rule returns the rules that may take the items: "rule order", "rule user or order", "any rule"
+// where the key does not decide, "no rule"; "" without a mapping. What the read shows of a capture,
+// other than its value, stands behind the rule: rule order ({id} begins_with).
 func (p *Pattern) Rule() string {
 	switch {
 	case p.Any:

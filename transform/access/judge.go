@@ -59,7 +59,7 @@ func JudgeDeclared(p *ir.Program, q Query, declared ir.ReadPattern) Verdict {
 }
 
 // judgeDeclared returns the verdict on a declared read, and where its rows are; nil where only its
-// author knows that.
+// author can make the key.
 func judgeDeclared(p *ir.Program, q Query, declared ir.ReadPattern) (Verdict, *reach) {
 	q.complete(p)
 	rules, _ := q.split(p)
