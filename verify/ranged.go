@@ -20,7 +20,7 @@ type Seen struct {
 // Shown is what the rows of a range show of items that were read before.
 type Shown struct {
 	Items  []ShownItem // in the order of the items
-	Others []Candidate // items that have a guard in the range, and are not among the given ones
+	Others []Candidate // items that rows of the range show, and that are not among the given ones
 	Rows   int         // that were read
 }
 
@@ -99,13 +99,7 @@ func (s *Settler) InRange(ctx context.Context, read RangeRead, items []Seen) (*S
 			return err
 		}
 		delete(of, string(row.Key))
-		for i := range judge.guards.List {
-			g := &judge.guards.List[i]
-			if g.Ours() && g.Live > g.Dead && g.Item.Table != guarded.OtherTable && !given[g.Item] {
-				out.addOther(g.Item, row.Key)
-			}
-		}
-		return nil
+		return judge.others(row, given, out)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read rows of the range: %w", err)
@@ -142,6 +136,29 @@ func (j *judge) seen(s *Seen, read *RangeRead) (*settling, ShownItem, error) {
 	}
 	slices.SortFunc(shown.Rows, bytes.Compare)
 	return x, shown, nil
+}
+
+// others adds the items that a row shows beside the given ones: by a guard, or by cells that remain
+// although the guard says that the item is gone. The guards of the row were read before.
+func (j *judge) others(row *Row, given map[item]bool, out *Shown) error {
+	for i := range j.guards.List {
+		g := &j.guards.List[i]
+		if !g.Ours() || g.Item.Table == guarded.OtherTable || given[g.Item] {
+			continue
+		}
+		shown := g.Live > g.Dead
+		if !shown && len(row.Cells) > 0 {
+			gone := &settling{Candidate: &Candidate{Table: g.Item.Table, Key: g.Item.Key}, want: projected{absent: true}}
+			if err := j.lookAt(string(row.Key), row, gone); err != nil {
+				return err
+			}
+			shown = gone.seen.owned > 0
+		}
+		if shown {
+			out.addOther(g.Item, row.Key)
+		}
+	}
+	return nil
 }
 
 // addOther adds a row of an item that is not among the given ones.
