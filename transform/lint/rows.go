@@ -32,7 +32,7 @@ func (c *linter) lintRow(pl *ir.Plan, main bool) {
 		number := capture.All && capture.Type == 'N' && capture.Attr != c.Program.Table.Schema.Partition.Name
 		ordered := slices.ContainsFunc(filters, func(f string) bool {
 			return slices.Contains([]string{"pad", "ordnum",
-				"revms", "rev64", "revstr"}, f)
+				"revms", "rev64", "revstr", "day", "hour"}, f)
 		})
 		if number && !ordered {
 			c.Problems.Warnf(at, "unpadded", "{"+name+"|pad(10)} for non-negative integers, {"+name+"|ordnum} for any number",

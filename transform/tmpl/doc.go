@@ -12,6 +12,7 @@
 //	values.go    the values of references out of a text, and the text that a pattern matches
 //	template.go  Template and its evaluation
 //	filter.go    the filters
+//	buckets.go   filters that put many values into one text: days, hours, quotients, beginnings
 //	beginning.go what the beginning of a text, or its bounds, show of a pattern
 //	shape.go     supersets of texts, and whether two overlap
 //	pattern.go   patterns and captures

@@ -95,6 +95,29 @@ var Filters = []Filter{
 		compile: func(s *filterStep, _ args) { s.apply, s.shape = integer, many(integerSet) },
 	},
 	{
+		Name: "day", Does: "unix ms as the day in UTC: 2026-11-30",
+		compile: func(s *filterStep, _ args) {
+			s.apply, s.shape, s.injective = dated("day", time.DateOnly), ofLayout(time.DateOnly), false
+		},
+	},
+	{
+		Name: "hour", Does: "unix ms as the hour in UTC: 2026-11-30T15",
+		compile: func(s *filterStep, _ args) {
+			const layout = time.DateOnly + "T15"
+			s.apply, s.shape, s.injective = dated("hour", layout), ofLayout(layout), false
+		},
+	},
+	{
+		Name: "div", Does: "div(n): how often n goes into an integer from 0: numbers in buckets",
+		args: 1, from: 2, to: math.MaxInt64,
+		compile: func(s *filterStep, a args) { s.apply, s.shape, s.injective = divided(a.n), many(digitSet), false },
+	},
+	{
+		Name: "left", Does: "left(n): the first n characters",
+		args: 1, from: 1, to: 1000, counts: " characters",
+		compile: func(s *filterStep, a args) { s.apply, s.injective = leftmost(int(a.n)), false },
+	},
+	{
 		Name: "hmac", Does: "hmac(secret,n): n hex digits of HMAC-SHA-256: for personal data",
 		args: 2, from: 8, to: 64, counts: " hex digits", secret: true,
 		compile: func(s *filterStep, a args) {

@@ -80,11 +80,11 @@ func (t *Template) lowest(o *op) byte {
 	}
 	for _, f := range o.filters {
 		switch f.name {
-		case "pad", "revms", "rev64", "hash", "hmac":
+		case "pad", "revms", "rev64", "hash", "hmac", "day", "hour":
 			low = 0xff
 		case "ordnum":
 			low = '/'
-		case "hex":
+		case "hex", "div":
 			low = '0'
 		case "b64", "iso_ms", "s_ms", "int":
 			low = '-'
