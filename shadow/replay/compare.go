@@ -73,7 +73,7 @@ func (r *Replayer) compare(ctx context.Context, a *pattern.Asked, got *answered)
 		r.skip(a, NoKey)
 		return
 	}
-	x := &asked{Asked: a, table: t, finder: f, place: place}
+	x := &asked{Asked: a, table: t, finder: f, place: place, part: got.part}
 	if err := x.find(got.items); err != nil {
 		r.skip(a, Unreadable)
 		return
@@ -124,6 +124,7 @@ type asked struct {
 	table  *Table
 	finder *access.Finder
 	place  access.Place
+	part   bool // the read may have more items
 	items  []found
 }
 
@@ -209,6 +210,8 @@ func (a *asked) mayMiss(x *verify.Candidate) bool {
 	p := &a.Pattern
 	switch {
 	case p.Filter || x.Table != a.table.Number:
+		return false
+	case a.part && a.finder.Row(): // the row has the items of the other pages too
 		return false
 	case p.Index != "":
 		return a.finder.Verdict.Grade != access.WiderRange // the key of the item shows nothing of the index

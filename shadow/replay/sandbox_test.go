@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tailrace-cdc/replicator/shadow/pattern"
+	"github.com/tailrace-cdc/replicator/shadow/replay"
 )
 
 // TestNoReadIsAFalseAlarm: whatever an application reads of the sandbox, and however late its rows come.
@@ -52,4 +53,41 @@ func TestNoReadIsAFalseAlarm(t *testing.T) {
 		}
 	}
 	t.Logf("%+v", total)
+}
+
+// TestWhatIsEqualCostsNothing: where all writes have arrived, a read asks for no proof and for no strong
+// read, whatever stands beside its items in the rows, and whatever it leaves out of them.
+func TestWhatIsEqualCostsNothing(t *testing.T) {
+	seeds := uint64(8)
+	if testing.Short() {
+		seeds = 3
+	}
+	for seed := uint64(1); seed <= seeds; seed++ {
+		w := newPlace(t, seed, designs...)
+		for range 80 {
+			w.write()
+		}
+		w.arrive(len(w.pending))
+		for range 20 {
+			var reads []request
+			for range 20 {
+				reads = append(reads, w.read())
+			}
+			_, s := w.replay(reads)
+			for i := range s.Patterns {
+				p, r := &s.Patterns[i].Pattern, s.Patterns[i].Replay
+				switch {
+				case p.Table == "table4": // it keeps expired items
+					continue
+				case p.Table == "table1" && (p.Limit || p.Paginated): // rows of its index stand beside a page
+					continue
+				case p.Index != "": // the key of an item does not show whether the index has it
+					continue
+				}
+				if r.Differed != r.Undecided[replay.Refused] {
+					t.Fatalf("seed %d: %s: %+v", seed, p.Text(), r)
+				}
+			}
+		}
+	}
 }
