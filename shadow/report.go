@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize/english"
 
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/shadow/pattern"
 	"github.com/tailrace-cdc/replicator/transform/access"
 )
@@ -166,6 +168,29 @@ func ParseReport(text []byte) (*Report, error) {
 		return nil, errors.New("a report whose counts do not add up: it is damaged")
 	}
 	return r, nil
+}
+
+// ReadReports reads the reports of several fronts. The same one twice would count twice: two
+// fronts never see the same to the microsecond.
+func ReadReports(files []string) (all []*Report, err error) {
+	const hint = "what `replicator shadow --json` has printed"
+	read := map[string]string{} // the file of each text
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, failure.With(failure.Usage, hint, err)
+		}
+		r, err := ParseReport(text)
+		if err != nil {
+			return nil, failure.Usagef(hint, "read %s: %w", file, err)
+		}
+		if before, twice := read[string(text)]; twice && r.Passed.Total > 0 {
+			return nil, failure.Usagef("each report once", "%s and %s are the same report", before, file)
+		}
+		read[string(text)] = file
+		all = append(all, r)
+	}
+	return all, nil
 }
 
 // Merge returns the report on what several fronts have seen. A read has the first verdict that one

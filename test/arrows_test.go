@@ -81,7 +81,7 @@ var arrows = map[string][]string{
 	"verify":     {"verify", "delegation", "source", "sink", "protocol", "transform", "change", "failure", "host"},
 	"admin":      {"admin", "pipeline", "price"},
 	"sandbox":    {"sandbox", "dynamodb"},
-	"shadow":     {"shadow", "transform", "dynamodb", "change", "failure", "verify"},
+	"shadow":     {"shadow", "transform", "dynamodb", "change", "failure", "verify", "audit", "catalog", "clients", "config", "admin", "host", "sink", "source"},
 	"dynamodb":   {"dynamodb"},
 	"change":     {},
 	"deploy":     {},

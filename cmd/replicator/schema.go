@@ -41,8 +41,8 @@ func (a *app) schemaCommand() *cobra.Command {
 		Short: "Print, compare or make the Bigtable tables, families and GC rules",
 		Long: `schema prints which tables, column families and garbage collection rules the mappings need: as commands of cbt,
 as JSON, as a module of Terraform, as external tables of BigQuery by target, or as a data dictionary in markdown:
-entities, keys, columns, encodings, access patterns. --diff compares them with the instance and exits 4 if something is missing or different. --apply makes and
-changes what --diff finds; it never drops anything. In a replicated instance Bigtable refuses GC rules that keep cells
+entities, keys, columns, encodings, access patterns. --diff compares them with the instance and exits 4 if something is
+missing or different. --apply makes and changes what --diff finds; it never drops anything. In a replicated instance Bigtable refuses GC rules that keep cells
 longer, because clusters may have collected different ones; --force ignores that. Materialized views are only printed:
 creating them is left to the administrator.
 

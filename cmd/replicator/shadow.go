@@ -2,20 +2,14 @@ package main
 
 import (
 	"context"
-	"os"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	"go.uber.org/zap/zapcore"
 
-	"github.com/tailrace-cdc/replicator/catalog"
-	"github.com/tailrace-cdc/replicator/clients"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/shadow"
-	"github.com/tailrace-cdc/replicator/shadow/pattern"
-	"github.com/tailrace-cdc/replicator/source"
 )
 
 // shadowOptions are the flags of shadow.
@@ -98,15 +92,19 @@ func (a *app) shadow(ctx context.Context, o shadowOptions) error {
 	if err != nil {
 		return err
 	}
-	defer in.close()
-	if err := in.has(o.tables); err != nil {
+	defer in.Close()
+	if err := in.Has(o.tables); err != nil {
+		return err
+	}
+	share, err := shareOf(o.share, in.Config.Shadow)
+	if err != nil {
 		return err
 	}
 	if !o.patterns { // the engine meets the same errors, but only logs them
-		if _, err := in.replayTables(ctx, a); err != nil {
+		if _, err := in.ReplayTables(ctx); err != nil {
 			return err
 		}
-		_, closeFile, err := mismatchFile(o.mismatches, in.tables)
+		_, closeFile, err := shadow.MismatchFile(o.mismatches, in.Tables)
 		if err != nil {
 			return err
 		}
@@ -117,26 +115,30 @@ func (a *app) shadow(ctx context.Context, o shadowOptions) error {
 		ctx, cancel = context.WithTimeout(ctx, o.duration)
 		defer cancel()
 	}
-	s := &shadowRun{a: a, o: o, src: in.source}
-	if s.dir, err = os.MkdirTemp("", "tailrace-shadow-"); err != nil {
-		return failure.With(failure.Unready, "set TMPDIR to a directory that can be written", err)
+	engine := []string{"shadow", "engine"}
+	if a.ConfigPath != "" {
+		engine = append(engine, "--config", a.ConfigPath)
 	}
-	defer func() { _ = os.RemoveAll(s.dir) }()
-	report, err := s.run(ctx, in)
+	report, err := shadow.Run(ctx, in, shadow.Options{
+		Listen: o.listen, Sign: o.sign, Mirror: o.mirror, Patterns: o.patterns, Share: share, Tables: o.tables,
+		Mismatches: o.mismatches, Admin: o.admin, Version: a.Version, Engine: engine,
+		Log: a.Logger(zapcore.WarnLevel), Errs: a.Errs, SecondSignal: a.secondSignal,
+	})
 	if err != nil {
 		return err
 	}
 	return a.printShadow(report, o.mismatches)
 }
 
-// has returns an error if a table is not one of the configuration.
-func (in *shadowInput) has(tables []string) error {
-	for _, name := range tables {
-		if !slices.ContainsFunc(in.tables.Tables, func(t *catalog.Table) bool { return t.Source == name }) {
-			return failure.Usagef("name a table of the configuration", "read --table: no table %s is replicated", name)
+// secondSignal has end called for signals, until undo is. The second one does not end the process, so
+// that the report is printed.
+func (a *app) secondSignal(end func(again bool)) (undo func()) {
+	return a.Signals.Note(func(_ string, again bool) {
+		end(again)
+		if again {
+			select {} // else the process would end when this returns
 		}
-	}
-	return nil
+	})
 }
 
 // printShadow prints a report. Mismatches, which a file may name, end the command with exit code 4.
@@ -146,7 +148,7 @@ func (a *app) printShadow(report *shadow.Report, mismatches string) error {
 		err = a.PrintJSON(report)
 	} else {
 		a.Printed = true
-		err = render.Patterns(a.Out, report, mismatches)
+		err = report.WriteText(a.Out, mismatches)
 	}
 	if totals, _ := report.Totals(); err == nil && totals.Mismatches > 0 {
 		return failure.Reported(failure.Different)
@@ -154,55 +156,29 @@ func (a *app) printShadow(report *shadow.Report, mismatches string) error {
 	return err
 }
 
-// shadowInput is what front and engine know of the tables of the configuration.
-type shadowInput struct {
-	cfg     *config.Config
-	clients *clients.Clients
-	timed   *clients.Clients // of reads whose time is shown; nil: none are made
-	source  *source.Source
-	tables  *catalog.Catalog
-	reader  *pattern.Reader
-}
-
-// close closes the clients.
-func (in *shadowInput) close() {
-	_ = in.clients.Close()
-	if in.timed != nil {
-		_ = in.timed.Close()
-	}
-}
-
 // openShadow reads the tables of the configuration, which needs no Bigtable unless reads are replayed.
 // The caller closes it.
-func (a *app) openShadow(ctx context.Context, replays bool) (in *shadowInput, err error) {
+func (a *app) openShadow(ctx context.Context, replays bool) (in *shadow.Input, err error) {
 	a.WithoutBigtable = !replays
-	in = &shadowInput{}
-	if in.cfg, err = a.Config(ctx); err != nil {
+	in = &shadow.Input{Logger: a.Logger}
+	if in.Config, err = a.Config(ctx); err != nil {
 		return nil, err
 	}
-	in.clients = a.Clients(in.cfg)
+	in.Clients = a.Clients(in.Config)
 	defer func() {
 		if err != nil {
-			_ = in.clients.Close()
+			in.Close()
 		}
 	}()
-	if in.source, err = in.clients.Source(ctx); err != nil {
+	if in.Source, err = in.Clients.Source(ctx); err != nil {
 		return nil, err
 	}
-	if in.tables, err = a.CatalogFor(ctx, in.cfg, in.source, ""); err == nil {
-		err = a.Missed(in.tables, nil)
+	if in.Tables, err = a.CatalogFor(ctx, in.Config, in.Source, ""); err == nil {
+		err = a.Missed(in.Tables, nil)
 	}
 	if err != nil {
 		return nil, err
 	}
-	var known []pattern.Table
-	for _, t := range in.tables.Tables {
-		x := pattern.Table{Name: t.Info.Name, Schema: t.Info.Schema, Program: t.Program}
-		for name, key := range t.Info.Indexes {
-			x.Indexes = append(x.Indexes, pattern.Index{Name: name, Partition: key.Partition, Sort: key.Sort})
-		}
-		known = append(known, x)
-	}
-	in.reader = pattern.NewReader(known...)
+	in.Describe()
 	return in, nil
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/shadow"
 )
 
@@ -25,7 +24,7 @@ func (a *app) shadowReportCommand() *cobra.Command {
 		Long:  "report reads what `replicator shadow --json` has printed, once for each front, and prints it together.",
 		Args:  a.SomeArgs("FILE"),
 		RunE: a.Body(func(_ context.Context, files []string) error {
-			all, err := shadowReports(files)
+			all, err := shadow.ReadReports(files)
 			if err != nil {
 				return err
 			}
@@ -55,29 +54,6 @@ func (a *app) writeShadowPage(r *shadow.Report, path string) error {
 	return file.finish(0o644)
 }
 
-// shadowReports reads the reports of several fronts. The same one twice would count twice: two
-// fronts never see the same to the microsecond.
-func shadowReports(files []string) (all []*shadow.Report, err error) {
-	const hint = "what `replicator shadow --json` has printed"
-	read := map[string]string{} // the file of each text
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return nil, failure.With(failure.Usage, hint, err)
-		}
-		r, err := shadow.ParseReport(text)
-		if err != nil {
-			return nil, failure.Usagef(hint, "read %s: %w", file, err)
-		}
-		if before, twice := read[string(text)]; twice && r.Passed.Total > 0 {
-			return nil, failure.Usagef("each report once", "%s and %s are the same report", before, file)
-		}
-		read[string(text)] = file
-		all = append(all, r)
-	}
-	return all, nil
-}
-
 // shadowEngineCommand returns the command of the process that counts.
 func (a *app) shadowEngineCommand() *cobra.Command {
 	var dir string
@@ -94,14 +70,14 @@ func (a *app) shadowEngineCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer in.close()
-			engine := shadow.NewEngine(in.reader, filepath.Join(dir, fmt.Sprintf("%d.json", os.Getpid())))
+			defer in.Close()
+			engine := shadow.NewEngine(in.Reader, filepath.Join(dir, fmt.Sprintf("%d.json", os.Getpid())))
 			if replays {
-				tables, err := in.replayTables(ctx, a)
+				tables, err := in.ReplayTables(ctx)
 				if err != nil {
 					return err
 				}
-				write, closeFile, err := mismatchFile(mismatches, in.tables)
+				write, closeFile, err := shadow.MismatchFile(mismatches, in.Tables)
 				if err != nil {
 					return err
 				}

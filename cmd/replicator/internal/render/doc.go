@@ -23,7 +23,6 @@
 //	archived.go what an archive holds, and what was restored from it
 //	archive.go  how far the archive of a table is
 //	clock.go    times, in UTC
-//	patterns.go the access patterns of an application, with their grades
 //	rehearsal.go  what a rehearsed cutover has shown
 //	count.go    a number with its noun
 package render

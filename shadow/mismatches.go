@@ -1,4 +1,4 @@
-package main
+package shadow
 
 import (
 	"encoding/json"
@@ -20,9 +20,9 @@ type mismatchLine struct {
 	Pattern string `json:"pattern"`
 }
 
-// mismatchFile appends mismatches to a file as lines of JSON; without a name they are only counted.
+// MismatchFile appends mismatches to a file as lines of JSON; without a name they are only counted.
 // They have keys, so the file is the user's alone.
-func mismatchFile(
+func MismatchFile(
 	name string, tables *catalog.Catalog,
 ) (write func(replay.Mismatch) error, closeFile func() error, err error) {
 	if name == "" {

@@ -1,4 +1,4 @@
-package render
+package shadow
 
 import (
 	"cmp"
@@ -11,16 +11,15 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"github.com/tailrace-cdc/replicator/shadow"
 	"github.com/tailrace-cdc/replicator/shadow/pattern"
 	"github.com/tailrace-cdc/replicator/shadow/replay"
 	"github.com/tailrace-cdc/replicator/transform/access"
 )
 
-// Patterns writes the access patterns of a report: reads with their grades, writes, the rows that serve
+// WriteText writes the report for people: reads with their grades, writes, the rows that serve
 // reads, why others are not served, what would serve them, and what to do next. mismatches is the file
 // that names these, if there is one.
-func Patterns(w io.Writer, r *shadow.Report, mismatches string) error {
+func (r *Report) WriteText(w io.Writer, mismatches string) error {
 	for _, s := range r.Sentences() {
 		fmt.Fprintln(w, s)
 	}
@@ -43,14 +42,14 @@ func Patterns(w io.Writer, r *shadow.Report, mismatches string) error {
 			fmt.Fprintln(w)
 		}
 		fmt.Fprintf(w, "%s without a pattern: %s.\n", humanize.Comma(r.Skipped[reason]),
-			shadow.WhyNoPattern(pattern.Reason(reason)))
+			WhyNoPattern(pattern.Reason(reason)))
 	}
 	writeNext(w, r, mismatches)
 	return nil
 }
 
 // writePatterns writes a table of all patterns.
-func writePatterns(w io.Writer, r *shadow.Report) error {
+func writePatterns(w io.Writer, r *Report) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	replayed := "" // columns that a run without replays does not have
 	_, compared := r.Totals()
@@ -74,10 +73,8 @@ func writePatterns(w io.Writer, r *shadow.Report) error {
 	return t.Flush()
 }
 
-func millis(micros int64) string { return fmt.Sprintf("%.1f ms", float64(micros)/1000) }
-
 // gradeOf returns the grade of a pattern in the table.
-func gradeOf(l *shadow.Line) string {
+func gradeOf(l *Line) string {
 	switch {
 	case l.Pattern.Kind == pattern.Write:
 		return "write"
@@ -88,7 +85,7 @@ func gradeOf(l *shadow.Line) string {
 }
 
 // replayedColumns returns how often a read was replayed, with how many mismatches, and its time.
-func replayedColumns(r *shadow.Replayed) string {
+func replayedColumns(r *Replayed) string {
 	if r == nil || r.Reads == 0 {
 		return "-\t-\t-\t"
 	}
@@ -96,7 +93,7 @@ func replayedColumns(r *shadow.Replayed) string {
 }
 
 // writeServed writes the rows that serve reads.
-func writeServed(w io.Writer, r *shadow.Report) error {
+func writeServed(w io.Writer, r *Report) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	head := "\nThe rows of the reads that are served:\n"
 	for i := range r.Patterns {
@@ -110,7 +107,7 @@ func writeServed(w io.Writer, r *shadow.Report) error {
 }
 
 // writeRest writes what the table and the rows that serve reads do not show of a pattern.
-func writeRest(w io.Writer, l *shadow.Line) {
+func writeRest(w io.Writer, l *Line) {
 	var lines []string
 	if v := l.Verdict; v != nil && v.Grade != access.Served {
 		if v.Read != nil {
@@ -124,14 +121,14 @@ func writeRest(w io.Writer, l *shadow.Line) {
 	}
 	if r := l.Replay; r != nil {
 		for _, kind := range slices.Sorted(maps.Keys(r.Mismatches)) {
-			lines = append(lines, shadow.MismatchName(kind)+": "+humanize.Comma(r.Mismatches[kind]))
+			lines = append(lines, MismatchName(kind)+": "+humanize.Comma(r.Mismatches[kind]))
 		}
 		for _, why := range slices.Sorted(maps.Keys(r.Skipped)) {
 			if pattern.Reason(why) == replay.NoRead {
 				continue // the grade shows it
 			}
 			lines = append(lines, fmt.Sprintf("%s not replayed: %s", humanize.Comma(r.Skipped[why]),
-				shadow.WhyNotReplayed(pattern.Reason(why))))
+				WhyNotReplayed(pattern.Reason(why))))
 		}
 	}
 	if len(lines) > 0 {
@@ -140,7 +137,7 @@ func writeRest(w io.Writer, l *shadow.Line) {
 }
 
 // writeProposals writes the index rows that would serve reads, each once, by table and rule.
-func writeProposals(w io.Writer, r *shadow.Report) {
+func writeProposals(w io.Writer, r *Report) {
 	type place struct{ table, list string } // list: `families`, or `index` of a rule
 	entries := map[place][]string{}
 	add := func(table, list, entry string) {
@@ -172,8 +169,8 @@ func writeProposals(w io.Writer, r *shadow.Report) {
 }
 
 // writeNext writes what to do next.
-func writeNext(w io.Writer, r *shadow.Report, mismatches string) {
-	proposed := slices.ContainsFunc(r.Patterns, func(l shadow.Line) bool {
+func writeNext(w io.Writer, r *Report, mismatches string) {
+	proposed := slices.ContainsFunc(r.Patterns, func(l Line) bool {
 		return l.Verdict != nil && len(l.Verdict.Index) > 0
 	})
 	totals, _ := r.Totals()

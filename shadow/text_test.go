@@ -1,4 +1,4 @@
-package render
+package shadow
 
 import (
 	"os"
@@ -8,14 +8,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tailrace-cdc/replicator/shadow"
 	"github.com/tailrace-cdc/replicator/shadow/pattern"
 	"github.com/tailrace-cdc/replicator/transform/access"
 )
 
 // reportOf returns a report with a pattern of each kind: a read that is served, with mismatches, two that
 // the same index rows would serve, and a write that DynamoDB refused.
-func reportOf() *shadow.Report {
+func reportOf() *Report {
 	c := pattern.NewCollector()
 	add := func(n int, p pattern.Pattern, a pattern.Answer) {
 		for range n {
@@ -44,7 +43,7 @@ func reportOf() *shadow.Report {
 		r.Micros.Add(2000)
 	})
 	c.Replay(&open, func(r *pattern.Replay) { r.Skip("no read", 3) })
-	r := shadow.NewReport(pattern.NewReader(), c.Snapshot(), shadow.Passed{Total: 10, Taken: 10})
+	r := NewReport(pattern.NewReader(), c.Snapshot(), Passed{Total: 10, Taken: 10})
 	row := []access.IndexRow{{Rule: "order", Entry: "{name: by_state}", Family: "x: {max_versions: 1}"}}
 	for i := range r.Patterns {
 		switch l := &r.Patterns[i]; l.Pattern.Operation {
@@ -57,14 +56,14 @@ func reportOf() *shadow.Report {
 	return r
 }
 
-// TestPatternsShowEachThingOnce: no time where nothing was measured, no proposal twice, and what to do next.
-func TestPatternsShowEachThingOnce(t *testing.T) {
-	want, err := os.ReadFile("testdata/patterns.txt")
+// TestTextShowsEachThingOnce: no time where nothing was measured, no proposal twice, and what to do next.
+func TestTextShowsEachThingOnce(t *testing.T) {
+	want, err := os.ReadFile("testdata/report.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if err := Patterns(&out, reportOf(), "wrong.jsonl"); err != nil {
+	if err := reportOf().WriteText(&out, "wrong.jsonl"); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), out.String()); diff != "" {
