@@ -30,3 +30,13 @@ func TestBoundsOfAPartLimitNothing(t *testing.T) {
 		}
 	}
 }
+
+func TestFirstKeyBehindAPrefix(t *testing.T) {
+	for prefix, want := range map[string]string{
+		"a": "b", "a\x7f": "a\x80", "a\x80": "a\x81", "a\xfe\xff": "a\xff", "a\xff\xff": "b", "\xff": "", "": "",
+	} {
+		if got := behind(prefix); got != want {
+			t.Errorf("behind %q: %q, want %q", prefix, got, want)
+		}
+	}
+}
