@@ -73,8 +73,8 @@ func (s *Snapshot) Merge(o *Snapshot) {
 	s.sort()
 }
 
-// GiveUp counts, with a reason, the reads and items that were still to be replayed and settled: those
-// of instances that were killed.
+// GiveUp counts, with a reason, the reads and items that killed instances had still to replay and
+// settle.
 func (s *Snapshot) GiveUp(why Reason) {
 	for i := range s.Patterns {
 		c := &s.Patterns[i]
@@ -93,8 +93,8 @@ func (s *Snapshot) GiveUp(why Reason) {
 	}
 }
 
-// ByText returns the counts with those of patterns that have the same text together. Such patterns
-// differ in captures of which one shows all and the other nothing.
+// ByText returns the counts, merged where patterns have the same text. Such patterns differ in
+// captures of which one shows all and the other nothing.
 func (s *Snapshot) ByText() (out []Count) {
 	places := map[string]int{}
 	for i := range s.Patterns {
