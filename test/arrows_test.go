@@ -81,7 +81,10 @@ var arrows = map[string][]string{
 	"verify":     {"verify", "delegation", "source", "sink", "protocol", "transform", "change", "failure", "host"},
 	"admin":      {"admin", "pipeline", "price"},
 	"sandbox":    {"sandbox", "dynamodb"},
-	"shadow":     {"shadow", "transform", "dynamodb", "change", "failure", "verify", "audit", "catalog", "clients", "config", "admin", "host", "sink", "source"},
+	"shadow": {
+		"shadow", "admin", "audit", "catalog", "clients", "config", "verify", "sink", "source", "transform", "dynamodb",
+		"change", "failure", "host",
+	},
 	"dynamodb":   {"dynamodb"},
 	"change":     {},
 	"deploy":     {},

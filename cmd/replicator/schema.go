@@ -42,9 +42,9 @@ func (a *app) schemaCommand() *cobra.Command {
 		Long: `schema prints which tables, column families and garbage collection rules the mappings need: as commands of cbt,
 as JSON, as a module of Terraform, as external tables of BigQuery by target, or as a data dictionary in markdown:
 entities, keys, columns, encodings, access patterns. --diff compares them with the instance and exits 4 if something is
-missing or different. --apply makes and changes what --diff finds; it never drops anything. In a replicated instance Bigtable refuses GC rules that keep cells
-longer, because clusters may have collected different ones; --force ignores that. Materialized views are only printed:
-creating them is left to the administrator.
+missing or different. --apply makes and changes what --diff finds; it never drops anything. In a replicated instance
+Bigtable refuses GC rules that keep cells longer, because clusters may have collected different ones; --force ignores
+that. Materialized views are only printed: creating them is left to the administrator.
 
 Where the configuration declares the keys of all tables (keys: [pk:S, sk:S]), printing needs no connection.
 
