@@ -13,6 +13,7 @@
 //	tablearchive.go  archive settings of a table, and what they need without a target
 //	archive.go       where archival events go, and what its keys must be
 //	backfill.go      how a table is copied: its keys, and what they must be
+//	shadow.go        how reads of an application are made in Bigtable too
 //	secrets.go       secrets in the file, and those that seal keys
 //	expand.go        ${NAME} and ${file:PATH} in values
 //	report.go        the reader and collector of problems, and checks of single values

@@ -16,10 +16,10 @@
 //	run.go         one run: the front, its engine, the report, the page
 //	reach.go       by which names and addresses clients reach the front, and it DynamoDB
 //	input.go       the tables of a configuration, and both sides of them
-//	report.go      what was seen, with the grade of each read: sentence, JSON
-//	words.go       its reasons and kinds in words
 //	text.go        the report for a terminal
 //	page.go        the report as a page
+//	report.go      what was seen, with the grade of each read: sentence, JSON
+//	words.go       its reasons and kinds in words
 //	metrics.go     the report as metrics
 //	mismatches.go  the file that names mismatches
 //	engine.go      counts the exchanges of a pipe into a file, and has reads replayed

@@ -32,6 +32,7 @@
 //	unowned.go   compares again the cells without a certain owner
 //	settle.go    decides about items while both sides are written to
 //	bylog.go     items that change all the time, compared with the log
+//	ranged.go    items that were read before, with the rows of a range
 //	judge.go     compares an item with its rows
 //	cells.go     lists the cells in which they differ
 //	full.go      all items with all rows: reads the source in parts

@@ -45,9 +45,6 @@
 //	verify_html.go  its page
 //	explain.go    explain: why an item or a row looks as it does
 //	shadow.go     shadow: how the application reads, between it and DynamoDB
-//	shadow_run.go  its front with the engine beside it
-//	shadow_replay.go  its tables with both sides
-//	shadow_mismatches.go  its file of mismatches
 //	shadow_report.go  shadow report: what several fronts have seen; shadow engine: the process that counts
 //	queue.go      queue: the logs as lines
 //	pause.go      pause and resume: through the log

@@ -23,6 +23,7 @@
 //	declared.go  `of` of an entry of `reads`, parsed
 //	collector.go counts of one instance
 //	snapshot.go  counts that merge, as JSON
+//	replay.go    what became of reads that were to be replayed
 //	histogram.go sizes and latencies in fixed buckets
 //	of.go        a request's patterns
 //	write.go     writes, by their form

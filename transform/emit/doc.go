@@ -22,8 +22,8 @@
 //	rowkey.go    the key of the one item that a row can belong to
 //	owned.go     which columns of a row belong to an item
 //	unmap.go     a row back to its item
-//	columns.go   columns with the same name for every item
 //	lossless.go  whether every item can be read back from its row
+//	columns.go   columns with the same name for every item
 //	expiry.go    the rule that an item's key decides, and its policy for items that TTL deletes
 //	write.go     Write, which the sink applies, and its parts
 package emit

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/transform/ir"
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
@@ -22,19 +21,6 @@ func Lossless(p *ir.Program) (bool, string) {
 		}
 	}
 	return true, ""
-}
-
-// WhyItemLost returns why an item with these keys cannot be turned back from its main row, with the
-// rule that takes it; "" when it can.
-func WhyItemLost(p *ir.Program, keys change.Image) string {
-	r, err := ruleByKey(p, p.NewEval(), keys)
-	if err != nil {
-		return err.Error()
-	}
-	if why := WhyLost(p, slices.Index(p.Rules, r)); why != "" {
-		return "rule " + r.Name + ": " + why
-	}
-	return ""
 }
 
 // WhyLost returns why rows of the rule p.Rules[at] cannot be turned back, "" when they can.

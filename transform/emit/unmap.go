@@ -37,6 +37,19 @@ func Unmap(p *ir.Program, keys change.Image, cells []Cell) (change.Image, error)
 	return u.assemble(p, keys), nil
 }
 
+// WhyItemLost returns why an item with these keys cannot be turned back from its main row, with the
+// rule that takes it; "" when it can.
+func WhyItemLost(p *ir.Program, keys change.Image) string {
+	r, err := ruleByKey(p, p.NewEval(), keys)
+	if err != nil {
+		return err.Error()
+	}
+	if why := WhyLost(p, slices.Index(p.Rules, r)); why != "" {
+		return "rule " + r.Name + ": " + why
+	}
+	return ""
+}
+
 // ruleByKey returns the rule of an item by its key, and leaves the rule's captures in the scope. It
 // refuses the item at a rule that tests more than the key, because that rule may have written the
 // row.

@@ -10,8 +10,8 @@
 //	views.go        materialized views
 //	range.go        ranges of rows
 //	match.go        conditions that overlap, or that no item can meet
-//	names.go        references to attributes that are probably mistyped captures
 //	silent.go       what compiles and never does what its author meant
+//	names.go        references to attributes that are probably mistyped captures
 //	personal.go     personal data in the names of rows and columns
 //	rows.go         row keys
 //	columns.go      attributes that two entries write to one column
