@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// shadowSoak is an application that reads and writes through a front, while something happens to what
-// the engine needs.
+// shadowSoak is an application that reads and writes through a front, while something happens to
+// what the engine needs.
 type shadowSoak struct {
 	*stage
 	s   *shadowed
@@ -118,7 +118,7 @@ func (x *shadowSoak) happen(what int) {
 	x.useUntilCounted()
 }
 
-// TestShadowThroughOutages: the engine is killed and frozen, Bigtable and NATS are away, the daemon is
+// Attack 108: the engine is killed and frozen, Bigtable and NATS are away, the daemon is
 // killed, and shards rotate, while an application reads and writes. No request of it fails, and no
 // read is a false alarm. -chaos.seeds gives more histories.
 func TestShadowThroughOutages(t *testing.T) {

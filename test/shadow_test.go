@@ -184,7 +184,7 @@ func TestShadowPassesRequestsOnAndCountsThem(t *testing.T) {
 	}
 }
 
-// TestEngineOfShadowHoldsNoRequest: it is killed and frozen, and each request passes.
+// Attack 104: it is killed and frozen, and each request passes.
 func TestEngineOfShadowHoldsNoRequest(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the engine is found through /proc")
@@ -202,8 +202,8 @@ func TestEngineOfShadowHoldsNoRequest(t *testing.T) {
 	}
 }
 
-// TestEngineOutlivesTheSignalsOfItsGroup: a terminal sends Ctrl-C to the front and the engine, and the
-// engine still counts the last exchanges.
+// TestEngineOutlivesTheSignalsOfItsGroup: a terminal sends Ctrl-C to the front and the engine, and
+// the engine still counts the last exchanges.
 func TestEngineOutlivesTheSignalsOfItsGroup(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the engine is found through /proc")
@@ -231,7 +231,7 @@ func TestEngineOutlivesTheSignalsOfItsGroup(t *testing.T) {
 	}
 }
 
-// TestKilledFrontLeavesNothingBehind: its engine ends, and removes the counts.
+// Attack 103: its engine ends, and removes the counts.
 func TestKilledFrontLeavesNothingBehind(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the engine is found through /proc")
@@ -255,7 +255,7 @@ func TestKilledFrontLeavesNothingBehind(t *testing.T) {
 	})
 }
 
-// TestTwoFronts: the second one on an address is told so, because each has a part of the requests.
+// Attack 106: the second one on an address is told so, because each has a part of the requests.
 func TestTwoFronts(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("one listener an address here")
@@ -272,8 +272,8 @@ func TestTwoFronts(t *testing.T) {
 	}
 }
 
-// TestShadowNeedsNoBigtable, nor an endpoint in the configuration that `init` proposes: it goes where the
-// environment sends its own calls.
+// TestShadowNeedsNoBigtable, nor an endpoint in the configuration that `init` proposes: it goes
+// where the environment sends its own calls.
 func TestShadowNeedsNoBigtable(t *testing.T) {
 	w := newWorld(t, 882)
 	w.CreateTable("Orders")

@@ -184,7 +184,7 @@ func TestProgramThatIsMissing(t *testing.T) {
 	}
 }
 
-// TestFrozenChild: Take waits for a child that reads nothing, and returns when the child is killed
+// Attack 104: Take waits for a child that reads nothing, and returns when the child is killed
 // after its grace.
 func TestFrozenChild(t *testing.T) {
 	r := start(t, "hangs", Options{Grace: time.Millisecond})
@@ -214,7 +214,7 @@ func TestKilledChild(t *testing.T) {
 	r.ended(t)
 }
 
-// TestFloodIsBounded: of what a child prints a bounded part is read.
+// Attack 107: of what a child prints a bounded part is read.
 func TestFloodIsBounded(t *testing.T) {
 	var printed atomic.Int64
 	r := start(t, "floods", Options{Grace: time.Millisecond, Output: func(line string) { printed.Add(int64(len(line))) }})

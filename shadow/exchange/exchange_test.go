@@ -93,7 +93,7 @@ func TestDamagedFrameIsNamed(t *testing.T) {
 	}
 }
 
-// TestFrameWithAWrongLength: one that is longer than any is not waited for, and bytes behind the
+// Attack 105: one that is longer than any is not waited for, and bytes behind the
 // content are no part of it.
 func TestFrameWithAWrongLength(t *testing.T) {
 	frame := Append(nil, some()[0])

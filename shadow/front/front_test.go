@@ -262,7 +262,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-// TestConnectionEndsAsTheServiceEndsIt cuts an answer behind each of its bytes.
+// Attack 105: an answer is cut behind each of its bytes.
 func TestConnectionEndsAsTheServiceEndsIt(t *testing.T) {
 	texts := map[string]string{
 		"length": answer("abc"),
