@@ -22,6 +22,8 @@ type Shown struct {
 	Items  []ShownItem // in the order of the items
 	Others []Candidate // items that rows of the range show, and that are not among the given ones
 	Rows   int         // that were read
+
+	others map[item]int // where each of Others is
 }
 
 // ShownItem is what the rows show of one item.
@@ -163,9 +165,13 @@ func (j *judge) others(row *Row, given map[item]bool, out *Shown) error {
 
 // addOther adds a row of an item that is not among the given ones.
 func (s *Shown) addOther(of item, row []byte) {
-	i := slices.IndexFunc(s.Others, func(c Candidate) bool { return c.Table == of.Table && c.Key == of.Key })
-	if i < 0 {
+	i, have := s.others[of]
+	if !have {
+		if s.others == nil {
+			s.others = map[item]int{}
+		}
 		i, s.Others = len(s.Others), append(s.Others, Candidate{Table: of.Table, Key: of.Key})
+		s.others[of] = i
 	}
 	s.Others[i].Rows = append(s.Others[i].Rows, bytes.Clone(row))
 }

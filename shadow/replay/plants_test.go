@@ -186,7 +186,7 @@ func (r *rig) mismatches() (found map[string][]string, total pattern.Replay) {
 // TestReplayNamesWhatWasPlanted: whatever the mapping and the history, no read is a false alarm. Of one
 // planted difference the item is named if a reader of its row can see it, and no other.
 func TestReplayNamesWhatWasPlanted(t *testing.T) {
-	worlds := uint64(120)
+	worlds := uint64(40)
 	if testing.Short() {
 		worlds = 15
 	}

@@ -1,15 +1,19 @@
 package replay_test
 
 import (
+	"flag"
 	"testing"
 
 	"github.com/tailrace-cdc/replicator/shadow/pattern"
 	"github.com/tailrace-cdc/replicator/shadow/replay"
 )
 
+// histories is how many histories of an application are replayed.
+var histories = flag.Uint64("replay.seeds", 12, "how many histories of an application are replayed")
+
 // TestNoReadIsAFalseAlarm: whatever an application reads of the sandbox, and however late its rows come.
 func TestNoReadIsAFalseAlarm(t *testing.T) {
-	seeds := uint64(12)
+	seeds := *histories
 	if testing.Short() {
 		seeds = 3
 	}

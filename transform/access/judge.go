@@ -183,6 +183,7 @@ func (q *Query) judge(p *ir.Program, spans []*span, at *place) (Verdict, *reach)
 	f := &findings{}
 	r.limits(f)
 	r.separated(f)
+	r.sparse(f)
 	families := r.others(p, f)
 	r.order(f)
 	r.onlyThese(p, f)

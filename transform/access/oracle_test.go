@@ -55,6 +55,7 @@ var designs = []design{
 	{"p s", "", `{p: "{a}", s: M} → {a} ; {p: "{a}", s: "C#{c}"} → {a}`},
 	{"p s", "", `{p: "{u}", s: INFO} → u#{u}#i ; {p: "{u}.{n:d}", s: "O#{id}"} → u#{u}#{n}#{id}`},
 	{"p s", "s p", `{p: "{a}", s: "{b}"} → {a}#{b} → s#{b}#{a}`},
+	{"p s", "p y", `{p: "{a}", s: "{b}"} → {a}#{b}`}, // items without y are in the rows, and not in the index
 	{"p", "x y", `{p: "{a}"} → {a} → x#{x}#{y}#{a}`},
 	{"p", "x y:N", `{p: "{a}"} → {a} → x#{x}#{y}#{a}`},
 	{"p", "x y:N", `{p: "{a}"} → {a} → x#{x}#{y|ordnum}#{a}`},

@@ -145,16 +145,20 @@ func (s *span) limits() (out []limited) {
 	return out
 }
 
-// fixes reports whether a fixed piece reads a capture, or the attribute of which it is cut.
+// fixes reports whether a fixed piece reads a capture, or the attribute of which it is cut; lossy that
+// each of them writes several values alike.
 func (s *span) fixes(l limited) (yes, lossy bool) {
 	for i := range s.pieces[:s.fixed] {
 		p := &s.pieces[i]
 		_, captured := s.capture(l.attr)
-		if !p.Salt && (p.Name == l.name || p.Name == l.attr && !captured) {
-			return true, p.Lossy
+		if p.Salt || p.Name != l.name && (p.Name != l.attr || captured) {
+			continue
+		}
+		if yes, lossy = true, p.Lossy; !lossy {
+			break
 		}
 	}
-	return false, false
+	return yes, lossy
 }
 
 // anchored reports whether the read fixes a part of the rows' keys that comes from the partition

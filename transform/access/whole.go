@@ -44,6 +44,26 @@ func (s *span) present(attr string) bool {
 	return false
 }
 
+// requires reports whether only items with an attribute have a row of the plan.
+func (s *span) requires(attr string) bool {
+	needs := func(c ir.Condition) bool { return c.Attr == attr && (c.Exists == nil || *c.Exists) }
+	if slices.Contains(s.plan.Row.Attrs, attr) || slices.ContainsFunc(s.plan.Rule.Conditions, needs) ||
+		slices.ContainsFunc(s.plan.Conditions, needs) {
+		return true
+	}
+	for _, when := range []*ir.Predicate{s.plan.When, s.plan.Rule.When} {
+		if when == nil {
+			continue
+		}
+		for part := range strings.SplitSeq(when.Source, "&&") {
+			if m := hasAttr.FindStringSubmatch(strings.TrimSpace(part)); m != nil && m[1] == attr {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // tableKey reports whether an attribute is part of the table's key.
 func (s *span) tableKey(attr string) bool {
 	return slices.Contains(s.q.tableKey, attr)

@@ -103,6 +103,21 @@ func (r *reach) separated(f *findings) {
 	}
 }
 
+// sparse finds rows of items that the index does not have, because they lack an attribute of its key.
+func (r *reach) sparse(f *findings) {
+	if r.q.Index == "" {
+		return
+	}
+	for _, s := range r.spans {
+		for _, k := range r.q.Key {
+			if !s.tableKey(k.Name) && !s.requires(k.Name) {
+				f.widen("the range also holds items of %s without %s, which are not in the index", s.plan.Rule.Name, k.Name)
+				return
+			}
+		}
+	}
+}
+
 // others finds rows of other rules and indexes in the range, and returns the families to read where
 // that keeps them out.
 func (r *reach) others(p *ir.Program, f *findings) (families []string) {
