@@ -95,6 +95,7 @@ admin:    {listen: 0.0.0.0:9999, hosts: [metrics.example]}
 tracing:  {endpoint: "http://collector:4318", share: 0.5}
 metrics:  {endpoint: "http://collector:4319", every: 30s}
 shutdown_timeout: 26s
+shadow: {share: 25%, app_profile: shadow, settle_units: 12.5, memory: 40MiB}
 archive:  {url: "file://archive", format: parquet, classes: [user, ttl], roll: 2h,
   columns: {price: {path: a.price, type: "decimal(38,9)"}, note: {type: json}}, on_stall: letter, max_bytes: 3GiB,
   subject: tailrace.archive}
@@ -125,6 +126,7 @@ testing: {date_trust: 13s, patience: 14s, claim_ttl: 3s, find: 6s, beat: 500ms, 
 			Duration(2 * time.Hour)},
 		Memory: Memory{100 << 20, 9 << 20, 50 << 20}, Admin: Admin{"0.0.0.0:9999", []string{"metrics.example"}},
 		Scratch: filepath.Join(dir, "runs"), PIISecrets: []string{"MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="},
+		Shadow:          Shadow{0.25, "shadow", 12.5, 40 << 20},
 		ShutdownTimeout: Duration(26 * time.Second), Tracing: Tracing{"http://collector:4318", 0.5},
 		Metrics: Metrics{"http://collector:4319", Duration(30 * time.Second)},
 		Archive: Archive{"file://" + filepath.Join(dir, "archive"), "", "parquet", []string{"user", "ttl"},
