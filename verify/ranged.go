@@ -34,12 +34,12 @@ type ShownItem struct {
 	Equal     bool // these rows hold it
 }
 
-// RangeRead is a read of the rows from Start on and before End, which is up to the last row where it is
-// "".
+// RangeRead is a read of the rows from Start on and before End, which is up to the last row where
+// it is "".
 type RangeRead struct {
 	Start, End string
-	// Part: the items are a part of those in the range, so what is before their first row and behind
-	// the last one is not read.
+	// Part: the items are a part of those in the range, so what is before their first row and
+	// behind the last one is not read.
 	Part  bool
 	Limit int // of rows
 	// Rows returns the rows of a range.
@@ -48,8 +48,8 @@ type RangeRead struct {
 
 func (r *RangeRead) holds(key string) bool { return key >= r.Start && (r.End == "" || key < r.End) }
 
-// narrow leaves out what is before the first row of the items and behind the last one; ok is false if
-// they have none.
+// narrow leaves out what is before the first row of the items and behind the last one; ok is false
+// if they have none.
 func (r *RangeRead) narrow(items []ShownItem) (ok bool) {
 	first, last := "", ""
 	for i := range items {
@@ -67,8 +67,9 @@ func (r *RangeRead) narrow(items []ShownItem) (ok bool) {
 // ErrManyRows means that a range has more rows than are read.
 var ErrManyRows = errors.New("the range has too many rows")
 
-// InRange compares items with the rows of a range, or returns ErrManyRows. It does not read the source.
-// What differs, and the other items, may be equal by then or soon: Decide decides about them.
+// InRange compares items with the rows of a range, or returns ErrManyRows. It does not read the
+// source. What differs, and the other items, may be equal by then or soon: Decide decides about
+// them.
 func (s *Settler) InRange(ctx context.Context, read RangeRead, items []Seen) (*Shown, error) {
 	judge := newJudge(s)
 	judge.cells.Now = s.Now()
@@ -112,9 +113,10 @@ func (s *Settler) InRange(ctx context.Context, read RangeRead, items []Seen) (*S
 		}
 	}
 	for i, x := range open {
-		shown := &out.Items[i]
-		shown.Kinds = x.seen.kinds
-		shown.Equal = len(x.seen.kinds) == 0 && x.seen.keptTTL == 0
+		// Rule 14: the judge of a look decides here too. A cell that other items may write is not
+		// equal.
+		v := judge.verdict(x)
+		out.Items[i].Kinds, out.Items[i].Equal = v.Kinds, v.Status == Equal
 	}
 	return out, nil
 }

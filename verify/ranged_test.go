@@ -6,8 +6,33 @@ import (
 	"testing"
 )
 
-// TestRangeShowsWhatItsRowsHold: of items that were read before, which are equal, differ, have no row in
-// the range or are refused; and the items beside them that the range has rows of.
+// TestRangeAndALookHaveOneJudge: a cell that another item may write, too, is not equal, although
+// nothing is known to differ.
+func TestRangeAndALookHaveOneJudge(t *testing.T) {
+	e := newEngine(t, `
+mapping: 1
+families: {d: {max_versions: 1}}
+rules:
+- {name: one, match: {pk: "{p}", sk: "a{s}"}, row: "{p}#", cells: [{attr: x, to: "d:x"}]}
+- {name: two, match: {pk: "{p}", sk: "b{s}"}, row: "{p}#", cells: [{attr: x, to: "d:x"}], may_share_cells_with: [one]}
+`)
+	e.put("p", "a1", `"x":{"S":"1"}`)
+	e.put("p", "b1", `"x":{"S":"2"}`)
+	s := e.settler()
+	look, err := s.Look(t.Context(), []Candidate{{Key: keyOf("p", "a1")}})
+	if err != nil || look[0].Status != Unproven {
+		t.Fatalf("a look: %+v, %v", look, err)
+	}
+	read := RangeRead{Start: "p", End: "q", Limit: 100,
+		Rows: func(start, end string) (Target, error) { return e.bigtable().Range(start, end), nil }}
+	shown, err := s.InRange(t.Context(), read, []Seen{{Item: []byte(e.items[keyOf("p", "a1")])}})
+	if err != nil || len(shown.Items[0].Rows) != 1 || shown.Items[0].Equal {
+		t.Errorf("in its range: %+v, %v", shown, err)
+	}
+}
+
+// TestRangeShowsWhatItsRowsHold: of items that were read before, which are equal, differ, have no
+// row in the range or are refused; and the items beside them that the range has rows of.
 func TestRangeShowsWhatItsRowsHold(t *testing.T) {
 	e := newEngine(t, "")
 	item := func(pk, sk, x string) []byte {
