@@ -196,7 +196,7 @@ func (q *Query) judge(p *ir.Program, spans []*span, at *place) (Verdict, *reach)
 	case len(f.order) > 0:
 		v.Grade = OrderDiffers
 	}
-	v.Why = strings.Join(append(reasons, f.notes...), "; ")
+	v.Why, v.ByValues = strings.Join(append(reasons, f.notes...), "; "), f.byValues
 	return v, r
 }
 

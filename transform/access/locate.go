@@ -10,8 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Place is where the rows of one read are: from the key Start on and before End. An application that
-// makes its keys of the same parts reads the same rows.
+// Place is where the rows of one read are: from the key Start on and before End. An application
+// that makes its keys of the same parts reads the same rows.
 type Place struct {
 	Start, End string
 	Row        bool // Start is the key of the only row
@@ -32,8 +32,8 @@ type Finder struct {
 	reach   *reach // nil: no range holds the rows, or the mapping does not say which
 }
 
-// NewFinder returns the finder of the reads of a form, with the verdict of Judge or, for a read that
-// the mapping declares, of JudgeDeclared.
+// NewFinder returns the finder of the reads of a form, with the verdict of Judge or, for a read
+// that the mapping declares, of JudgeDeclared.
 func NewFinder(p *ir.Program, q Query, declared *ir.ReadPattern) *Finder {
 	f := &Finder{program: p}
 	if declared != nil {

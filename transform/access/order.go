@@ -127,7 +127,7 @@ func (s *span) shorter(p *tmpl.Piece, next []tmpl.Piece, f *findings) {
 		return // the key of the item goes on alike
 	}
 	if next[0].Literal[0] != 0 { // segments: ordered
-		f.note("if no %s has a character below %q", p.Source, next[0].Literal[:1])
+		f.except("if no %s has a character below %q", p.Source, next[0].Literal[:1])
 	}
 }
 

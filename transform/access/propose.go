@@ -155,9 +155,9 @@ func tryIndex(
 	return nil, nil
 }
 
-// endsOf returns what the index rows of each rule may end with, so that each row has one item. One rule:
-// its main row. Several rules: the table's key, which also sorts them as DynamoDB does. Where that does
-// not compile, their main rows: a rule that takes all other items has rows of its own.
+// endsOf returns what the index rows of each rule may end with, so that each row has one item. One
+// rule: its main row. Several rules: the table's key, which also sorts them as DynamoDB does. Where
+// that does not compile, their main rows: a rule that takes all other items has rows of its own.
 func endsOf(p *ir.Program, q *Query, rules []*ir.Rule) [][]string {
 	var main, keys []string
 	s := p.Table.Schema

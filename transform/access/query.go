@@ -140,4 +140,5 @@ type Verdict struct {
 	Read     *Read      `json:"read,omitempty"`
 	Declared string     `json:"declared,omitempty"` // the entry of `reads` that it is
 	Index    []IndexRow `json:"index,omitempty"`    // what would serve a read without one
+	ByValues bool       `json:"-"`                  // the grade does not hold for the values that Why names
 }

@@ -46,8 +46,8 @@ func (s *span) tailOf(p *tmpl.Piece) How {
 	return how
 }
 
-// leads reports whether the read fixes what stands before a capture in its attribute. Else bounds of
-// the attribute are none of the capture: "b#1" stands between "a#2" and "c#3".
+// leads reports whether the read fixes what stands before a capture in its attribute. Else bounds
+// of the attribute are none of the capture: "b#1" stands between "a#2" and "c#3".
 func (s *span) leads(name string) bool {
 	c, ok := s.capture(name)
 	if !ok {
@@ -145,8 +145,8 @@ func (s *span) limits() (out []limited) {
 	return out
 }
 
-// fixes reports whether a fixed piece reads a capture, or the attribute of which it is cut; lossy that
-// each of them writes several values alike.
+// fixes reports whether a fixed piece reads a capture, or the attribute of which it is cut; lossy
+// that each of them writes several values alike.
 func (s *span) fixes(l limited) (yes, lossy bool) {
 	for i := range s.pieces[:s.fixed] {
 		p := &s.pieces[i]

@@ -14,10 +14,19 @@ type findings struct {
 	wider []string
 	order []string
 	notes []string // what depends on data
+
+	byValues bool // the grade does not hold for values that a note names
 }
 
 func (f *findings) widen(format string, args ...any) { add(&f.wider, fmt.Sprintf(format, args...)) }
 func (f *findings) note(format string, args ...any)  { add(&f.notes, fmt.Sprintf(format, args...)) }
+
+// except notes values for which the grade does not hold.
+func (f *findings) except(format string, args ...any) {
+	f.byValues = true
+	f.note(format, args...)
+}
+
 func (f *findings) disorder(format string, args ...any) {
 	add(&f.order, fmt.Sprintf(format, args...))
 }
@@ -95,15 +104,16 @@ func (r *reach) separated(f *findings) {
 	}
 	last := &r.spans[0].pieces[r.fixed-1]
 	switch {
-	case last.Name == "" || last.Lowest == 0xff:
+	case !last.GoesOn(r.literal):
 	case r.literal == "":
 		f.widen("the range also holds rows in which %s only begins so", last.Source)
-	case last.Bytes.Has(r.literal[0]):
-		f.note("if no %s holds %q", last.Source, r.literal)
+	default:
+		f.except("if no %s holds %q", last.Source, r.literal)
 	}
 }
 
-// sparse finds rows of items that the index does not have, because they lack an attribute of its key.
+// sparse finds rows of items that the index does not have, because they lack an attribute of its
+// key.
 func (r *reach) sparse(f *findings) {
 	if r.q.Index == "" {
 		return
@@ -135,7 +145,7 @@ func (r *reach) others(p *ir.Program, f *findings) (families []string) {
 			switch begins, apart := r.begins(pl); {
 			case apart:
 			case !begins:
-				f.note("if no row of %s begins alike", pl.Name)
+				f.except("if no row of %s begins alike", pl.Name)
 			case r.q.Get, !slices.ContainsFunc(pl.Emitters, func(e *ir.Emitter) bool { return writes(e, mine) }):
 				families = mine
 			default:

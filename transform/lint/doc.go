@@ -1,6 +1,7 @@
-// Package lint finds constructs that compile but cause trouble in use: unreachable rules, conditions that are probably
-// mistakes, row keys that make a table slow or show personal data, and access patterns that match no rows. It runs on a
-// draft before and after the proofs, and adds what it finds to the draft's problems.
+// Package lint finds constructs that compile but cause trouble in use: unreachable rules,
+// conditions that are probably mistakes, row keys that make a table slow or show personal data, and
+// access patterns that match no rows. It runs on a draft before and after the proofs, and adds what
+// it finds to the draft's problems.
 //
 // Files, from the top down:
 //

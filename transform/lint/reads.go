@@ -84,8 +84,8 @@ func (c *linter) lintServed(at problem.Text, read ir.ReadPattern) {
 		"access pattern %q looks for %q, but no rule writes such rows", read.Name, read.Key)
 }
 
-// lintOpenEnd warns of a prefix that other values of its last reference begin with too: a reader gets
-// their rows with those that it asks for, which may be another tenant's.
+// lintOpenEnd warns of a prefix that other values of its last reference begin with too: a reader
+// gets their rows with those that it asks for, which may be another tenant's.
 func (c *linter) lintOpenEnd(at problem.Text, asked lang.Template, pl *ir.Plan) {
 	pieces := pl.Row.Pieces()
 	end := ""
@@ -112,15 +112,10 @@ func (c *linter) lintOpenEnd(at problem.Text, asked lang.Template, pl *ir.Plan) 
 	if end != "" {
 		reference--
 	}
-	if reference < 0 || pieces[reference].Name == "" || pieces[reference].Lowest == 0xff {
-		return // all of its texts have one length
+	if reference < 0 || !pieces[reference].GoesOn(end) {
+		return
 	}
 	p := &pieces[reference]
-	for i := range len(end) {
-		if !p.Bytes.Has(end[i]) {
-			return
-		}
-	}
 	goesOn := "longer than the one asked for"
 	if end != "" {
 		goesOn = fmt.Sprintf("that goes on with %q", end)

@@ -11,8 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// lintSilent reports what compiles and never does what its author meant: a name that falls through to
-// an attribute of the item, or a text that stands for itself.
+// lintSilent reports what compiles and never does what its author meant: a name that falls through
+// to an attribute of the item, or a text that stands for itself.
 func (c *linter) lintSilent(r *ir.Rule) {
 	named := namedAttributes(r)
 	for _, pl := range r.Plans {
@@ -58,8 +58,8 @@ func (c *linter) lintVariables(pl *ir.Plan, named map[string]bool, at problem.Te
 // braces matches a reference as templates have it.
 var braces = regexp.MustCompile(`\{(\w+)[^{}]*\}`)
 
-// lintEntry warns of an entry that names a capture where attributes are meant, or an attribute with a
-// star.
+// lintEntry warns of an entry that names a capture where attributes are meant, or an attribute with
+// a star.
 func (c *linter) lintEntry(r *ir.Rule, e *ir.Emitter) {
 	captures := func(name string) bool {
 		return slices.ContainsFunc(r.Captures, func(x tmpl.Capture) bool { return x.Name == name && x.Attr != name })

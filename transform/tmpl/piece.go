@@ -61,6 +61,20 @@ func (t *Template) AppendPieces(dst []byte, s *Scope, pieces int) ([]byte, error
 	return (&Template{ops: t.ops[:pieces]}).Append(dst, s)
 }
 
+// GoesOn reports whether a value of the part may go on with a text, so that what begins with the part
+// and that text begins with other values too.
+func (p *Piece) GoesOn(text string) bool {
+	if p.Name == "" || p.Lowest == 0xff { // its texts have one length
+		return false
+	}
+	for i := range len(text) {
+		if !p.Bytes.Has(text[i]) {
+			return false
+		}
+	}
+	return true
+}
+
 // Has reports whether the set has a byte.
 func (s Set) Has(c byte) bool { return s.has(c) }
 
