@@ -41,8 +41,8 @@ func NewEngine(r *pattern.Reader, file string) *Engine {
 	return &Engine{reader: r, counts: pattern.NewCollector(), file: file}
 }
 
-// Replay has the engine replay reads of these tables. What differs goes to mismatch, and what hinders
-// it to warn.
+// Replay has the engine replay reads of these tables. What differs goes to mismatch, and what
+// hinders it to warn.
 func (e *Engine) Replay(
 	tables []replay.Table, mismatch func(replay.Mismatch) error, warn func(format string, args ...any),
 ) {
@@ -51,30 +51,31 @@ func (e *Engine) Replay(
 	})
 }
 
-// SettleTime is how long an engine settles items behind the end of the pipe: two proofs, each of which
-// waits for what idle shards have shown.
+// SettleTime is how long an engine settles items behind the end of the pipe. An item that differs
+// takes two proofs, and a proof waits for idle shards.
 const SettleTime = 2 * time.Minute
 
 // Run counts the exchanges that come from a pipe, until it ends, and settles what is open.
 func (e *Engine) Run(ctx context.Context, pipe io.Reader) error {
-	if e.replayer == nil {
-		return e.count(pipe)
+	storing, end := context.WithCancel(ctx)
+	replaying, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	var stores, replays errgroup.Group
+	stores.Go(func() error { return e.storeRegularly(storing) })
+	if e.replayer != nil {
+		replays.Go(func() error { return e.replayer.Run(replaying) })
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		defer cancel()
-		return e.replayer.Run(ctx)
-	})
-	g.Go(func() error { return e.storeRegularly(ctx) })
 	err := e.count(pipe)
-	e.replayer.Close()
-	defer time.AfterFunc(SettleTime, cancel).Stop()
-	return errors.Join(err, g.Wait(), e.store())
+	if e.replayer != nil {
+		e.replayer.Close()
+		defer time.AfterFunc(SettleTime, giveUp).Stop()
+	}
+	err = errors.Join(err, replays.Wait())
+	end()
+	return errors.Join(err, stores.Wait(), e.store())
 }
 
-// storeRegularly stores what was settled while nothing comes.
+// storeRegularly stores the counts until ctx ends.
 func (e *Engine) storeRegularly(ctx context.Context) error {
 	for failure.Pause(ctx, storePeriod) == nil {
 		if err := e.store(); err != nil {
@@ -86,22 +87,16 @@ func (e *Engine) storeRegularly(ctx context.Context) error {
 
 // count counts exchanges until the pipe ends.
 func (e *Engine) count(pipe io.Reader) error {
-	frames, stored := exchange.NewReader(pipe), time.Now()
+	frames := exchange.NewReader(pipe)
 	for {
 		x, err := frames.Next()
-		if errors.Is(err, io.EOF) {
-			return e.store()
-		}
-		if err != nil {
-			return errors.Join(fmt.Errorf("read exchanges: %w", err), e.store())
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("read exchanges: %w", err)
 		}
 		e.add(x)
-		if time.Since(stored) >= storePeriod {
-			if err := e.store(); err != nil {
-				return err
-			}
-			stored = time.Now()
-		}
 	}
 }
 

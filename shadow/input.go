@@ -99,7 +99,8 @@ func (in *Input) ReplayTables(ctx context.Context) (all []replay.Table, err erro
 // errEnough ends a read at its limit.
 var errEnough = errors.New("enough rows")
 
-// sideOf returns a target with its tables as reads are replayed. timed reads as the application will.
+// sideOf returns a target with its tables as reads are replayed. timed reads as the application
+// will.
 func sideOf(p *pair.Pair, timed *bigtable.Client) *replay.Side {
 	settler, looking := p.Settler(), p.Settler()
 	p.KeepLead(&settler)

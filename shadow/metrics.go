@@ -48,7 +48,7 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	}
 	count(requestsDesc, r.Passed.Taken, "taken")
 	count(requestsDesc, r.Passed.Unsampled, "unsampled")
-	count(requestsDesc, r.Passed.Dropped, "dropped")
+	count(requestsDesc, r.Passed.Dropped-r.unstored, "dropped") // a counter does not fall
 	skipped := map[pattern.Reason]int64{}
 	counts := r.Counts.ByText()
 	for i := range counts {

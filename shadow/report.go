@@ -30,6 +30,8 @@ type Report struct {
 	Patterns []Line            `json:"patterns"` // the most frequent first
 	Skipped  map[string]int64  `json:"skipped"`  // requests without a pattern, by reason
 	Counts   *pattern.Snapshot `json:"counts"`   // from which several reports are merged
+
+	unstored int64 // of Passed.Dropped: an engine may still count these while the run lasts
 }
 
 // Passed is what became of the requests that a front passed on: Total is the sum of the others.

@@ -36,10 +36,11 @@ type Options struct {
 	Admin        string   // address of the page and the metrics; "": none
 	Version      string   // of this program
 
-	Engine []string // arguments with which this program is an engine, before those of the run
-	Log    *zap.Logger
-	Errs   io.Writer // gets what the user has to do
+	Engine []string    // arguments with which this program is an engine, before those of the run
+	Log    *zap.Logger // nil: none
+	Errs   io.Writer   // gets what the user has to do; nil: nothing does
 	// SecondSignal has end called when the user ends the settling; again: it is the second signal.
+	// nil: it ends by itself.
 	SecondSignal func(end func(again bool)) (undo func())
 }
 
@@ -64,6 +65,15 @@ const settlingShown = time.Second
 
 // Run passes requests on until ctx ends, and returns what was seen.
 func Run(ctx context.Context, in *Input, o Options) (*Report, error) {
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	if o.Errs == nil {
+		o.Errs = io.Discard
+	}
+	if o.SecondSignal == nil {
+		o.SecondSignal = func(func(bool)) func() { return func() {} }
+	}
 	dir, err := os.MkdirTemp("", "tailrace-shadow-")
 	if err != nil {
 		return nil, failure.With(failure.Unready, "set TMPDIR to a directory that can be written", err)
@@ -166,8 +176,8 @@ func (s *seenSoFar) report() (*Report, error) {
 	return s.reportOf(func(*pattern.Snapshot) {})
 }
 
-// last returns the report behind the end of the last engine: what none has replayed or settled by then
-// stays so.
+// last returns the report behind the end of the last engine: what none has replayed or settled by
+// then stays so.
 func (s *seenSoFar) last() (*Report, error) {
 	return s.reportOf(func(counts *pattern.Snapshot) {
 		if !s.run.o.Patterns {
@@ -187,6 +197,7 @@ func (s *seenSoFar) reportOf(change func(*pattern.Snapshot)) (*Report, error) {
 	report := NewReport(s.reader, counts, Passed{
 		Total: c.Passed, Taken: c.Taken - lost, Unsampled: c.Unsampled, Dropped: c.Dropped + lost,
 	})
+	report.unstored = lost
 	report.Began, report.Ended = s.began, time.Now().UTC().Truncate(time.Second)
 	report.OnlyTables(s.run.o.Tables)
 	return report, nil

@@ -63,6 +63,7 @@ const (
 	maxWaiting  = 64 << 20 // bytes of them, with those that are replayed
 	maxSettling = 10_000   // items of one target that wait for a decision
 	maxRows     = 10_000   // of one read
+	maxFinders  = 10_000   // forms of reads
 )
 
 // The reasons for which a read is not replayed, or nothing is decided about an item.
@@ -76,10 +77,11 @@ const (
 	NoKey      pattern.Reason = "key"        // the mapping makes no row key of the values
 	Projection pattern.Reason = "projection" // the answer has a part of the items' attributes
 	NotRunning pattern.Reason = "not running"
-	Unreadable pattern.Reason = "answer"  // the answer cannot be parsed
-	Refused    pattern.Reason = "refused" // the mapping does not take the item
-	Changing   pattern.Reason = "changing"
-	Ended      pattern.Reason = "ended" // the run ended first
+	Unreadable pattern.Reason = "answer"   // the answer cannot be parsed
+	Refused    pattern.Reason = "refused"  // the mapping does not take the item
+	Changing   pattern.Reason = "changing" // the item changed each time that it was read
+	Unproven   pattern.Reason = "unproven" // other items may write the cell that differs, or the log does not reach back
+	Ended      pattern.Reason = "ended"    // the run ended first
 	Bigtable   pattern.Reason = "bigtable"
 )
 
@@ -211,6 +213,9 @@ func (r *Replayer) finder(p *pattern.Pattern) *access.Finder {
 	defer r.mu.Unlock()
 	f, known := r.finders[id]
 	if !known {
+		if len(r.finders) >= maxFinders { // patterns have names of indexes, which a request may invent
+			clear(r.finders)
+		}
 		f = r.o.Reader.Finder(*p)
 		r.finders[id] = f
 	}

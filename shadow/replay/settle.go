@@ -187,7 +187,11 @@ func (r *Replayer) tell(s *Side, some []*waitingItem, verdicts []verify.Verdict)
 		case verify.Refused:
 			r.each(x, func(c *pattern.Replay, n int64) { c.Leave(Refused, n) })
 		case verify.Unproven:
-			r.each(x, func(c *pattern.Replay, n int64) { c.Leave(Changing, n) })
+			why := Unproven
+			if v.Busy {
+				why = Changing
+			}
+			r.each(x, func(c *pattern.Replay, n int64) { c.Leave(why, n) })
 		default:
 			r.mismatch(s, x, v)
 		}
